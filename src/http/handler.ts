@@ -21,7 +21,7 @@ import { createMetrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
 import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions, type Sender } from './options.js'
 import { Problem, problemAnswer, toProblem } from './routing/problem.js'
-import { RateLimiter } from './routing/rate-limit.js'
+import { rateLimiter } from './routing/rate-limit.js'
 import { RequestBody } from './routing/request-body.js'
 import { RequestIds } from './routing/request-ids.js'
 import type { Match } from './routing/route-table.js'
@@ -116,7 +116,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     keys: new KnownKeys(),
     keyWatch: watchKeys(engine.applications),
     wrongKeys: wrongKeyCounts(options.rateLimits.wrongKeys),
-    limiter: new RateLimiter(options.rateLimits),
+    limiter: rateLimiter(options.rateLimits),
     turns: new LoopTurns(),
     queries: new QueryTurns(),
     downloads: transferSlots('files', {

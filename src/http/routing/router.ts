@@ -4,7 +4,7 @@ import type { ApiRequest } from './api-request.js'
 import { Problem } from './problem.js'
 import type { RequestUrl } from './request-url.js'
 import type { Route } from './route.js'
-import { type Match, RouteTable } from './route-table.js'
+import { type Match, routeTable } from './route-table.js'
 
 /** Where a request goes. */
 export interface Destination {
@@ -22,7 +22,7 @@ export function createLocator(
   { basePath: bases, deprecated }: Pick<HandlerOptions, 'basePath' | 'deprecated'>,
   logger: Logger,
 ) {
-  const table = new RouteTable(routes)
+  const table = routeTable(routes)
   let isMisplacedTold = false
 
   const find = (method: string, url: RequestUrl, mountPath: string): Destination => {

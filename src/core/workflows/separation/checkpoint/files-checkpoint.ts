@@ -6,7 +6,16 @@ import type { EncoderState, PeaksState } from '../../../media/encode/audio-encod
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { OverlapAddState } from '../pipeline/overlap-add.js'
 import { type StemName, stemNames } from '../../../models/stems.js'
-import { appendState, checkSpace, PartWriter, planesSchema, readInto, readJson, readState } from './part-file.js'
+import {
+  appendState,
+  checkSpace,
+  openPart,
+  type PartWriter,
+  planesSchema,
+  readInto,
+  readJson,
+  readState,
+} from './part-file.js'
 import type { GrowingFile, TrackCheckpoint } from './track-checkpoint.js'
 
 const count = z.number().int().nonnegative()
@@ -151,7 +160,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
 
   async #write(path: string, segments: number, state: OverlapAddState): Promise<void> {
     const fingerprint = await this.#options.fingerprint()
-    const writer = await PartWriter.open(path)
+    const writer = await openPart(path)
     try {
       const files: FilesIndex['files'] = []
       for (const { stem, path: grown, bytes, clippedSamples, peaks } of this.#growing()) {

@@ -9,7 +9,8 @@ import {
   checkSpace,
   type KeptPlanes,
   type PartIndex,
-  PartWriter,
+  openPart,
+  type PartWriter,
   readIndex,
   readPlanes,
   readState,
@@ -162,7 +163,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     const { checkpoint, directory } = this.#options
     try {
       await checkSpace(directory)
-      this.#writer ??= await PartWriter.open(join(directory, 'checkpoint.part'))
+      this.#writer ??= await openPart(join(directory, 'checkpoint.part'))
       await work(this.#writer)
     } catch {
       checkpoint.stop()
