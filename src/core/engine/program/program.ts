@@ -29,18 +29,15 @@ export interface Program<
 const failureSchema = z.union([z.instanceof(RegExp), z.number().int(), z.string().regex(/^SIG[A-Z0-9]+$/)])
 const failuresSchema = z.union([failureSchema, z.array(failureSchema)]).optional()
 
+const whole = z.number().int().positive()
+
 const optionsSchema = z.strictObject({
   args: z.union([z.array(z.string()), z.function()]).optional(),
   path: z.string().min(1).optional(),
   stage: z.strictObject({ name: z.string().min(1).optional(), weight: z.number().positive().optional() }).optional(),
   progress: z.union([z.enum(['ffmpeg', 'tqdm']), z.instanceof(RegExp), z.function()]).optional(),
   protocol: z.literal('stemwork').optional(),
-  timeoutMs: z
-    .number()
-    .int()
-    .positive()
-    .max(2 ** 31 - 1)
-    .optional(),
+  timeoutMs: whole.max(2 ** 31 - 1).optional(),
   memoryMb: z.number().positive().optional(),
   outputMb: z.number().positive().optional(),
   env: z.record(z.string(), z.string()).optional(),

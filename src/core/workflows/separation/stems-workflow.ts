@@ -14,6 +14,7 @@ import { checkInput } from '../../engine/workflow/check-input.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 const modelName = z.string().min(1)
+const count = z.number().int().positive()
 
 const modelChoice = z.object({
   model: modelName,
@@ -49,12 +50,7 @@ const settingsShape = {
     .record(modelName, z.string().min(1))
     .optional()
     .describe('Text shown to people who choose among `allowedModels`, such as quality and speed. Default: its name.'),
-  threads: z
-    .number()
-    .int()
-    .positive()
-    .optional()
-    .describe('Threads for the network. Default: the number of processors minus one.'),
+  threads: count.optional().describe('Threads for the network. Default: the number of processors minus one.'),
   provider: z
     .enum(executionProviders)
     .optional()
@@ -69,10 +65,7 @@ const settingsShape = {
       'What loads the network: the native library of onnxruntime-node, WebAssembly, or the native library where it ' +
         'can be loaded (`auto`). Default: that of the environment variable `STEMWORK_RUNTIME`, or `auto`.',
     ),
-  maxWarmBytes: z
-    .number()
-    .int()
-    .positive()
+  maxWarmBytes: count
     .optional()
     .describe(
       'While the child process uses more memory than this, networks of earlier jobs are closed. Default: 2 GiB.',
