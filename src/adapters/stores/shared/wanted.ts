@@ -1,5 +1,6 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
+import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import type { Claimable } from '../../../core/engine/ports/job-store.js'
 
 /** What a claim asks for. */
@@ -16,4 +17,19 @@ export function isWanted(
     workflows?.includes(workflow) !== false &&
     servesPool(labels, pool)
   )
+}
+
+/** Whether a claim asks for a job, and no rule holds it back. @param running how many jobs a target has */
+export function mayBegin(
+  job: Pick<JobRecord, 'app' | 'workflow' | 'pool' | 'status'>,
+  wanted: Wanted & { rules: readonly SchedulingRule[] },
+  running: (target: RuleTarget) => number,
+): boolean {
+  const { belowRunning, rules } = wanted
+  if (!isWanted(job, wanted)) return false
+  if (belowRunning !== undefined) {
+    const others = running({ kind: 'application', id: job.app }) - (job.status === 'STARTED' ? 1 : 0)
+    if (others >= belowRunning) return false
+  }
+  return rules.length === 0 || !isHeldBack(rules, job, running)
 }

@@ -1,14 +1,13 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import {
   idOf,
-  isHeldBack,
   limitOfAll,
   type RuleChange,
   type RuleTarget,
   type SchedulingRule,
 } from '../../../core/engine/job/scheduling.js'
 import { ruleOfRow } from '../shared/rule-of-row.js'
-import { isWanted, type Wanted } from '../shared/wanted.js'
+import { mayBegin, type Wanted } from '../shared/wanted.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
 /** What a claim asks for, under the rules. */
@@ -47,15 +46,7 @@ export function schedulingRules(database: SqliteDatabase) {
     },
 
     /** Whether a job is among those wanted, and no rule holds it back. */
-    mayBegin(job: JobRecord, wanted: WantedByRules): boolean {
-      const { belowRunning, rules } = wanted
-      if (!isWanted(job, wanted)) return false
-      if (belowRunning !== undefined) {
-        const others = running({ kind: 'application', id: job.app }) - (job.status === 'STARTED' ? 1 : 0)
-        if (others >= belowRunning) return false
-      }
-      return rules.length === 0 || !isHeldBack(rules, job, running)
-    },
+    mayBegin: (job: JobRecord, wanted: WantedByRules) => mayBegin(job, wanted, running),
 
     /** What is closed to queued jobs: applications, and workflows (or all but the wanted ones); or everything. */
     closed({ exceptApps = [], workflows, belowRunning, rules }: WantedByRules) {
