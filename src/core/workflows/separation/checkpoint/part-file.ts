@@ -71,11 +71,18 @@ export async function readIndex(path: string, bytes: number): Promise<PartIndex>
 
 /** What `finish` wrote. @throws what the file system throws; an error for a file that is not a part */
 export async function readJson(path: string, bytes: number): Promise<unknown> {
-  const file = await open(path)
-  try {
+  return await withFile(path, 'r', async (file) => {
     const length = Buffer.from(await readBytes(file, bytes - lengthBytes, lengthBytes)).readUInt32LE()
     const json = await readBytes(file, bytes - lengthBytes - length, length)
     return JSON.parse(Buffer.from(json).toString())
+  })
+}
+
+/** Opens a file for as long as the work takes. */
+export async function withFile<Result>(path: string, flags: 'r' | 'w', work: (file: FileHandle) => Promise<Result>) {
+  const file = await open(path, flags)
+  try {
+    return await work(file)
   } finally {
     await file.close()
   }
