@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions } from '../core/engine/errors.js'
 import { Shares } from '../core/engine/limits/shares.js'
 import { assertInstalled } from '../core/engine/package-files.js'
 import { type ApiAnswer, empty } from './routing/answer.js'
@@ -20,7 +20,7 @@ import { KnownKeys } from './auth/known-keys.js'
 import { createMetrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
 import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions, type Sender } from './options.js'
-import { Problem, problemAnswer, toProblem } from './routing/problem.js'
+import { notFound, Problem, problemAnswer, toProblem } from './routing/problem.js'
 import { rateLimiter } from './routing/rate-limit.js'
 import { RequestBody } from './routing/request-body.js'
 import { RequestIds } from './routing/request-ids.js'
@@ -51,7 +51,7 @@ import { UrlSigner } from './auth/signed-url.js'
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
   assertInstalled()
   if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
-    throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
+    throw invalidOptions('createHandler takes an engine, as createEngine() returns it.')
   }
   const options = resolveHandlerOptions(settings)
   const { logger } = engine.options
@@ -89,8 +89,7 @@ function checkParts({ blobs, options: { logger } }: HttpEngine, options: Handler
   if (options.resumableUploads) requireTus()
   if (options.live) requireWebSockets()
   if (options.directStorage && !(blobs.signPut && blobs.signGet)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'directStorage needs a blob store that can sign links, such as S3. Leave it off with this one.',
     )
   }
@@ -211,8 +210,7 @@ function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: '
     if ((method === 'GET' || method === 'HEAD') && prefersHtml(headers.get('accept')))
       return notFoundPage(new Call(facts, where))
     const { basePath: base } = where
-    throw new Problem(
-      'NOT_FOUND',
+    throw notFound(
       `There is nothing at ${request.address().pathname.slice(0, 200)}. The paths of this service begin with ` +
         `"${base}/", for example ${base}/upload.`,
     )

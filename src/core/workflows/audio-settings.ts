@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../engine/errors.js'
+import { invalidOptions, StemworkError } from '../engine/errors.js'
 import { givenWords } from '../engine/workflow/issue-words.js'
 import { checkInput } from '../engine/workflow/check-input.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
@@ -48,7 +48,7 @@ export function checkedSettings(workflow: string, settings: unknown): AudioSetti
   const checked = checkInput(audioSettingsSchema, settings)
   if (checked.success) return checked.data
   const issue = firstIssueText(checked, 'settings')
-  throw new StemworkError('INVALID_OPTIONS', `Workflow ${workflow}: ${issue}.`)
+  throw invalidOptions(`Workflow ${workflow}: ${issue}.`)
 }
 
 /** A workflow's stage in the host's process: only the child process loads the code that does the work. */

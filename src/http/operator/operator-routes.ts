@@ -6,7 +6,7 @@ import { searchWords } from '../../core/engine/job/search-text.js'
 import type { HttpEngine } from '../http-engine.js'
 import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { notFound, Problem } from '../routing/problem.js'
 import { defineRoute, type Route, type RouteDefinition } from '../routing/route.js'
 import { type PageText, pageAnswer } from '../service/page.js'
 import { pageAssetRoute } from '../service/page-assets.js'
@@ -210,11 +210,10 @@ function factsOf(engine: HttpEngine, job: JobRecord | undefined): Promise<JobFac
 }
 
 async function limitsOf({ service: { engine } }: Call, app: string): Promise<LimitFacts> {
-  if (!(await engine.applications.getApplication(app)))
-    throw new Problem('NOT_FOUND', 'There is no application with this id.')
+  if (!(await engine.applications.getApplication(app))) throw notFound('There is no application with this id.')
   return await engine.limits(app)
 }
 
 function noJob(): Problem {
-  return new Problem('NOT_FOUND', 'There is no job with this id, or it was deleted.')
+  return notFound('There is no job with this id, or it was deleted.')
 }

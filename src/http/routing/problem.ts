@@ -69,6 +69,19 @@ export class Problem extends Error {
   }
 }
 
+export function notFound(message: string): Problem {
+  return new Problem('NOT_FOUND', message)
+}
+
+export function conflict(message: string): Problem {
+  return new Problem('CONFLICT', message)
+}
+
+/** @param seconds after which the client may try again */
+export function rateLimited(message: string, seconds: number): Problem {
+  return new Problem('RATE_LIMITED', message, { headers: { 'retry-after': String(seconds) } })
+}
+
 /** One field of the request has a value that only its handler can refuse. */
 export function invalidField(path: string, message: string): Problem {
   return new Problem('BAD_INPUT', `The request is not valid. ${path}: ${message}.`, { issues: [{ path, message }] })

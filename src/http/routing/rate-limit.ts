@@ -1,5 +1,5 @@
 import type { HandlerOptions } from '../options.js'
-import { Problem } from './problem.js'
+import { type Problem, rateLimited } from './problem.js'
 
 /** The rate limit that a request counts against. */
 export type RatePolicy = 'create' | 'status' | 'other' | 'link'
@@ -88,11 +88,10 @@ export function rateLimiter(
 }
 
 function tooMany({ requests, perSeconds }: Rate, waitMs: number): Problem {
-  return new Problem(
-    'RATE_LIMITED',
+  return rateLimited(
     `More than ${requests} such requests in ${perSeconds} s; a large list or batch counts as several. Wait for the ` +
       'time in Retry-After, then continue more slowly.',
-    { headers: { 'retry-after': String(Math.ceil(waitMs / 1000)) } },
+    Math.ceil(waitMs / 1000),
   )
 }
 

@@ -1,5 +1,5 @@
 import { Shares } from '../../core/engine/limits/shares.js'
-import { Problem } from './problem.js'
+import { rateLimited } from './problem.js'
 import type { TransferSlot } from './paced-stream.js'
 
 /** For what takes up to a few megabytes of memory. */
@@ -15,11 +15,10 @@ export type TransferSlots = ReturnType<typeof transferSlots>
 export function transferSlots(what: string, bounds = usualBounds) {
   const shares = new Shares(bounds)
   const refusal = (advice: string) =>
-    new Problem(
-      'RATE_LIMITED',
+    rateLimited(
       `At most ${bounds.perApplication} ${what} of an application are transferred at a time, and fewer while ` +
         `many applications need slots. ${advice} Then send this request again.`,
-      { headers: { 'retry-after': '5' } },
+      5,
     )
   return {
     /** @throws Problem `RATE_LIMITED` if there is none for the application. */

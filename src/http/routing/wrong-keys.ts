@@ -3,7 +3,7 @@ import type { ApiRequest } from './api-request.js'
 import { keepLatest } from '../keep-latest.js'
 import { addressGroup } from '../auth/address-group.js'
 import type { HandlerOptions } from '../options.js'
-import { Problem } from './problem.js'
+import { rateLimited } from './problem.js'
 
 const maxAddresses = 10_000
 
@@ -31,11 +31,10 @@ export function wrongKeyCounts(
       const tokens = tokensOf(`${form} ${address}`, rate)
       if (tokens >= 1) return
       const { requests, perSeconds } = rate
-      throw new Problem(
-        'RATE_LIMITED',
+      throw rateLimited(
         `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. ` +
           'Check the key, and wait for the time in Retry-After.',
-        { headers: { 'retry-after': String(Math.ceil(((1 - tokens) * perSeconds) / requests)) } },
+        Math.ceil(((1 - tokens) * perSeconds) / requests),
       )
     },
 

@@ -2,11 +2,11 @@ import type { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { DataStore, Upload } from '@tus/server'
 import { z } from 'zod'
-import { StemworkError } from '../../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../../core/engine/errors.js'
 import { keepLatest } from '../keep-latest.js'
 import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
-import { Problem } from '../routing/problem.js'
+import { conflict, notFound, Problem } from '../routing/problem.js'
 import type { StorageUse } from '../routing/storage-use.js'
 import { isUsed } from './used-ticket.js'
 
@@ -147,7 +147,7 @@ export class UploadParts extends DataStore {
   async *#joined(parts: readonly string[]): AsyncGenerator<Uint8Array, void, undefined> {
     for (const key of parts) {
       const part = await this.#blobs.get(key, { reuseMemory: true })
-      if (!part) throw new StemworkError('STORE_UNAVAILABLE', 'A part of an upload is missing.', { retryable: true })
+      if (!part) throw storeUnavailable('A part of an upload is missing.', { retryable: true })
       yield* part.body
     }
   }
@@ -166,7 +166,7 @@ export class UploadParts extends DataStore {
 }
 
 export function noSuchUpload(): Problem {
-  return new Problem('NOT_FOUND', 'There is no such upload, or it has expired. Start a new one.')
+  return notFound('There is no such upload, or it has expired. Start a new one.')
 }
 
 export function uploadOver(): Problem {
@@ -174,7 +174,7 @@ export function uploadOver(): Problem {
 }
 
 export function otherOffset(): Problem {
-  return new Problem('CONFLICT', 'The offset does not match the stored one. Ask for it with HEAD.')
+  return conflict('The offset does not match the stored one. Ask for it with HEAD.')
 }
 
 /** The next bytes of the source, at most a part of them. The rest of the last chunk stays in `rest`. */

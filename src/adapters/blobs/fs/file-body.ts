@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { storeUnavailable } from '../../../core/engine/errors.js'
 import type { ByteRange } from '../../../core/engine/ports/blob-store.js'
 import type { DiskTurn } from './disk-turns.js'
 import { storageError } from './storage-error.js'
@@ -30,10 +30,7 @@ export async function readChunk(
     throw storageError('read a blob', error)
   })
   if (bytesRead === 0)
-    throw new StemworkError(
-      'STORE_UNAVAILABLE',
-      'A blob file became shorter while it was being read: another program changed it.',
-    )
+    throw storeUnavailable('A blob file became shorter while it was being read: another program changed it.')
   return memory.subarray(0, bytesRead)
 }
 

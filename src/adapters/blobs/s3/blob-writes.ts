@@ -1,5 +1,5 @@
 import { DeleteObjectCommand } from '@aws-sdk/client-s3'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { storeUnavailable } from '../../../core/engine/errors.js'
 import type { BlobSource, BlobStat, PutOptions } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import { alreadyExists, folderDeleted } from '../shared/write-refusals.js'
@@ -77,8 +77,7 @@ async function published(
   if (isOurs && (revoked.signal.aborted || isDamaged)) await bucket.send(new DeleteObjectCommand(bucket.objectOf(key)))
   if (revoked.signal.aborted) throw folderDeleted(key)
   if (isDamaged)
-    throw new StemworkError(
-      'STORE_UNAVAILABLE',
+    throw storeUnavailable(
       `The S3 server stored ${found.stat.bytes} bytes of ${made.bytes}. It does not understand how the client ` +
         'sends bodies; use another server or client version.',
     )

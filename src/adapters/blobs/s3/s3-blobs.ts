@@ -1,7 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3'
 import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
-import { requireOption, StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions, requireOption } from '../../../core/engine/errors.js'
 import { attachment } from '../../../core/engine/job/attachment.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../../core/engine/ports/blob-store.js'
@@ -59,10 +59,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
   const { prefix = '', partBytes = minPartBytes, requestTimeoutMs = 20_000 } = options
   if (prefix !== '') checkBlobPrefix(prefix)
   if (!(partBytes >= minPartBytes))
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`,
-    )
+    throw invalidOptions(`partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`)
   const client = plainClient(options.client)
   const bucket = blobBucket(client, { bucket: options.bucket, prefix, requestTimeoutMs })
   const writes = blobWrites(bucket, partBytes)

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions } from '../../../core/engine/errors.js'
 import type { Logger } from '../../../core/engine/ports/logger.js'
 
 export type RedisAddress = Redis | RedisOptions | string
@@ -18,8 +18,7 @@ export type RedisConnections = ReturnType<typeof redisConnections>
  */
 export function redisConnections(address: RedisAddress, { name, logger }: { name: string; logger: Logger }) {
   if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix)
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'BullMQ does not support connections with a `keyPrefix`. Remove it, and use the option `prefix` of the ' +
         'queue instead.',
     )

@@ -1,4 +1,4 @@
-import { requireOption, StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions, requireOption, StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/ports/logger.js'
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
@@ -44,8 +44,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   const logger = steadyLogger(options.logger ?? defaultLogger)
   requireSchemaName(schema)
   if (pool.options?.max === 1)
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'The pool allows only one connection, which a subscribed queue needs for itself. Set its `max` to 2 or more.',
     )
   surviveLostConnections(pool)
@@ -107,8 +106,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   }
 
   function noAnswer(): StemworkError {
-    return new StemworkError(
-      'STORE_UNAVAILABLE',
+    return storeUnavailable(
       `Postgres did not answer the queue within ${answerTimeoutMs} ms. Try again. If this continues, check the ` +
         'server and whether the pool has a free connection.',
       { retryable: true },

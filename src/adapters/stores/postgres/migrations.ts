@@ -1,5 +1,5 @@
 import { endsLedgerStatements, ledgerStatements, quickLedgerStatements, settleStatement } from './postgres-ledger.js'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions } from '../../../core/engine/errors.js'
 import { lockSchema } from './advisory-locks.js'
 import { addJobs } from './add-jobs-function.js'
 import { claimNext } from './claim-function.js'
@@ -252,8 +252,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     )
     const [applied, needed] = [Number(found?.[0]), Number(found?.[1])]
     if (needed > steps.length)
-      throw new StemworkError(
-        'INVALID_OPTIONS',
+      throw invalidOptions(
         `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${needed}; this ` +
           `version knows ${steps.length}). Start the newer version, or give this one its own schema.`,
       )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../errors.js'
+import { invalidOptions } from '../errors.js'
 import { checkInput } from '../workflow/check-input.js'
 import { firstIssueText } from '../workflow/schema-issues.js'
 import type { NeededProgram, Stage, StageContext } from '../workflow/workflow.js'
@@ -66,7 +66,7 @@ export function program<
   const checked = checkInput(optionsSchema, options)
   if (!checked.success || name === '') {
     const problem = checked.success ? 'expected a name' : firstIssueText(checked, 'options')
-    throw new StemworkError('INVALID_OPTIONS', `program(${JSON.stringify(name)}): ${problem}.`)
+    throw invalidOptions(`program(${JSON.stringify(name)}): ${problem}.`)
   }
   const needed: NeededProgram = { name, path: options.path }
   return {

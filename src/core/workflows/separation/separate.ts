@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import { memoryLimit } from '../../engine/workflow/memory-limit.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import type { TrackCheckpoint } from './checkpoint/track-checkpoint.js'
@@ -254,8 +254,7 @@ function commonSampleRate(passes: readonly Pass[]): number {
   const rates = new Set(passes.map(({ architecture }) => architecture.sampleRate))
   const [sampleRate] = rates
   if (rates.size === 1 && sampleRate !== undefined) return sampleRate
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the ` +
       'same rate.',
   )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { audioSettingsShape, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
@@ -206,7 +206,7 @@ const [analyzeWeight, drawWeight] = [0.05, 0.02]
 export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
   const checked = checkInput(definitionSchema, definition)
   if (!checked.success) {
-    throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked, 'settings')}.`)
+    throw invalidOptions(`Stems workflow: ${firstIssueText(checked, 'settings')}.`)
   }
   const { id, name, description, stems, format: usualFormat = '16' } = checked.data
   const { separate, analyze, draw, prepare } = work(checked.data)
