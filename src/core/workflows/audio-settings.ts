@@ -21,9 +21,7 @@ export const audioSettingsShape = {
         'installed here. Name them where other machines run the jobs.',
     ),
   decoders: z
-    .strictObject({
-      ffmpeg: z.union([z.boolean(), z.string().min(1)]).optional(),
-    })
+    .strictObject({ ffmpeg: z.union([z.boolean(), z.string().min(1)]).optional() })
     .optional()
     .describe(
       'Programs that may decode what the package cannot, for example FLV or WMV videos: `{ ffmpeg: true }` for the ' +
@@ -42,6 +40,11 @@ export const audioSettingsShape = {
 export const audioSettingsSchema = z.strictObject(audioSettingsShape)
 
 export type AudioSettings = z.infer<typeof audioSettingsSchema>
+
+/** For the child: the host has checked the format, and the encoder reports a package that is missing here. */
+export function withAllFormats(settings: unknown): object {
+  return { ...(settings as object), formats: outputFormats }
+}
 
 /** @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong */
 export function checkedSettings(workflow: string, settings: unknown): AudioSettings {

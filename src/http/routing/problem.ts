@@ -1,7 +1,6 @@
 import { type ErrorCode, StemworkError } from '../../core/engine/errors.js'
 import type { FieldIssue } from '../../core/engine/job/field-issues.js'
-import type { ApiAnswer } from './answer.js'
-import { json } from './answer.js'
+import { type ApiAnswer, json } from './answer.js'
 
 interface ProblemType {
   status: number

@@ -1,5 +1,4 @@
-import type { S3Client } from '@aws-sdk/client-s3'
-import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { invalidOptions, requireOption } from '../../../core/engine/errors.js'
 import { attachment } from '../../../core/engine/job/attachment.js'

@@ -73,9 +73,7 @@ export const steps: MigrationStep[] = [
       `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
     ],
   },
-  {
-    statements: (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`],
-  },
+  { statements: (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`] },
   {
     statements: (schema) => [
       // A claim only notes itself here, in one statement; whoever reads the record applies it.

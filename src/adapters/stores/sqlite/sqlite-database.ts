@@ -157,10 +157,7 @@ function heldByAnother(path: string, cause: unknown): StemworkError {
     `The database file ${path} is in use: by another process, or by a store in this one that is not closed. One ` +
       'process works on a SQLite store at a time; end the other, use another file, or use a store that processes ' +
       'share, such as Postgres.',
-    {
-      retryable: true,
-      cause,
-    },
+    { retryable: true, cause },
   )
 }
 

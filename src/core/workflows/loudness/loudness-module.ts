@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises'
 import { badInput } from '../../engine/errors.js'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
-import { formatTable, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
-import type { AudioSettings } from '../audio-settings.js'
+import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { edited } from '../../media/dsp/edits.js'
@@ -21,11 +21,7 @@ import { normalisation } from './normalise.js'
 
 /** The workflow as the child process loads it. */
 export default function loudnessModule(settings: unknown): Workflow {
-  // The host has checked the format; the encoder reports a package that is missing here.
-  return defineLoudness(
-    { ...(settings as object), formats: outputFormats },
-    (checked) => (context) => run(context, checked),
-  )
+  return defineLoudness(withAllFormats(settings), (checked) => (context) => run(context, checked))
 }
 
 async function run(context: StageContext<LoudnessParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {

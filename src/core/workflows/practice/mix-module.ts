@@ -1,11 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import type { MusicAnalysis } from '../../media/analysis/analyze-audio.js'
-import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
 import { fitted, writeAudio } from '../../media/encode/write-audio.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
 import { type SongTags, songTags } from '../../media/tags/song-tags.js'
-import type { AudioSettings } from '../audio-settings.js'
+import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { clickTrack } from './click-track.js'
@@ -19,7 +19,7 @@ type Context = StageContext<MixParams, MixInput>
 
 /** The workflow as the child process loads it. */
 export default function mixModule(settings: unknown): Workflow {
-  return defineMix({ ...(settings as object), formats: outputFormats }, (checked) => (context) => run(context, checked))
+  return defineMix(withAllFormats(settings), (checked) => (context) => run(context, checked))
 }
 
 async function run(context: Context, settings: AudioSettings): Promise<void> {

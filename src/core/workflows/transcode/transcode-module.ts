@@ -2,9 +2,9 @@ import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import { resample } from '../../media/dsp/resample.js'
 import { stretched } from '../../media/dsp/stretch/stretched.js'
-import { formatTable, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
-import type { AudioSettings } from '../audio-settings.js'
+import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { edited, withChannels } from '../../media/dsp/edits.js'
@@ -13,11 +13,7 @@ import { fitted, writeAudio } from '../../media/encode/write-audio.js'
 
 /** The workflow as the child process loads it. */
 export default function transcodeModule(settings: unknown): Workflow {
-  // The host has checked the format; the encoder reports a package that is missing here.
-  return defineTranscode(
-    { ...(settings as object), formats: outputFormats },
-    (checked) => (context) => run(context, checked),
-  )
+  return defineTranscode(withAllFormats(settings), (checked) => (context) => run(context, checked))
 }
 
 async function run(context: StageContext<TranscodeParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {

@@ -1,4 +1,4 @@
-import { invalidOptions, StemworkError } from '../../../engine/errors.js'
+import { invalidOptions } from '../../../engine/errors.js'
 import { beatArchitecture, type Manifest } from '../../../models/manifest.js'
 import { embeddedArchitecture } from './embedded.js'
 import { htdemucsArchitecture } from './htdemucs.js'
@@ -65,13 +65,7 @@ export async function createArchitecture(
   }
   const architecture = await create(manifest, networks, options).catch((error: unknown) => {
     if (!(error instanceof RangeError)) throw error
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `Model ${manifest.name} cannot be used: ${error.message} Correct its manifest.`,
-      {
-        cause: error,
-      },
-    )
+    throw invalidOptions(`Model ${manifest.name} cannot be used: ${error.message} Correct its manifest.`, error)
   })
   const missing = options.stems?.find((stem) => !gives(architecture, stem))
   if (missing === undefined) return architecture
