@@ -7,14 +7,8 @@ import { roformerArchitecture } from './roformer.js'
 import { scnetArchitecture } from './scnet.js'
 import { spleeterArchitecture } from './spleeter.js'
 import { umxArchitecture } from './umx.js'
-import type { Architecture, ArchitectureOptions, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureFactory, ArchitectureOptions, NetworkShape } from './architecture.js'
 import type { StemName } from '../../../models/stems.js'
-
-type ArchitectureFactory = (
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-) => Promise<Architecture>
 
 interface ArchitectureEntry {
   create: ArchitectureFactory

@@ -2,9 +2,8 @@ import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import { periodicHann } from '../../../media/dsp/fft.js'
 import { Stft, type SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import type { Manifest } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../../../models/stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
@@ -23,11 +22,7 @@ const droppedFrames = 2
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function htdemucsArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const htdemucsArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const ports = findPorts(networks, manifest.stems.length)
   const waves = trackWaves(ports.samples, options.overlap ?? 0.25)
   const spectrum = ports.spectrum && (await waveSpectrum(ports.samples, ports.spectrum))

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
 import { trackFrames } from './track-frames.js'
@@ -25,11 +25,7 @@ const fadeShare = 0.1
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function roformerArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const roformerArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const parameters = architectureParameters(manifest, parametersSchema)
   const { hop } = parameters.stft
   const {

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import { Stft, type SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../../../models/stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
@@ -28,11 +28,7 @@ const trainedSeconds = 11
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function scnetArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const scnetArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const {
     stft: { hop },
     segmentSamples,

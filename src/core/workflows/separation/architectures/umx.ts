@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { trackFrames } from './track-frames.js'
 import { type StereoSpectrum, VocalsRefinement } from '../../../media/dsp/wiener.js'
@@ -29,11 +29,7 @@ const wienerFrames = 300
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function umxArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const umxArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const parameters = architectureParameters(manifest, parametersSchema)
   const { input, output, bins, frameCount = parameters.frames } = magnitudes(networks)
   const track = await trackFrames({
