@@ -1,5 +1,5 @@
 import { coreSpeed } from '../core/workflows/separation/live/core-speed.js'
-import { LiveAnswers } from '../core/workflows/separation/live/live-answers.js'
+import { liveAnswers } from '../core/workflows/separation/live/live-answers.js'
 import { LiveEstimator } from '../core/workflows/separation/live/live-estimator.js'
 import type { LiveRequest, LiveStream } from '../core/workflows/separation/live/live-worker.js'
 import type { NetworkAddresses } from './assets.js'
@@ -17,7 +17,7 @@ interface WorkerScope {
   close(): void
 }
 const scope = globalThis as unknown as WorkerScope
-const answers = new LiveAnswers((answer, transfer) => scope.postMessage(answer, transfer))
+const answers = liveAnswers((answer, transfer) => scope.postMessage(answer, transfer))
 
 globalThis.addEventListener('message', ({ data }: MessageEvent<LiveRequest | OpenRequest>) => {
   if (data.kind === 'close') return scope.close()

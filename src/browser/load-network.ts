@@ -31,7 +31,7 @@ export async function loadNetwork(
   try {
     const session = await openWasmSession({ InferenceSession, Tensor }, onnx)
     const network = networkOf(session, { runtime: 'wasm' })
-    return { network, architecture: await embeddedArchitecture(manifest, [network]) }
+    return { network, architecture: await embeddedArchitecture(manifest, [network], {}) }
   } catch (error) {
     throw notLoaded(StemworkError.is(error) ? error.cause : error)
   }

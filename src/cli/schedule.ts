@@ -1,5 +1,5 @@
 import type { ApplicationStore } from '../core/engine/ports/application-store.js'
-import { RememberedRules } from '../core/engine/limits/scheduling-rules.js'
+import { rememberedRules } from '../core/engine/limits/scheduling-rules.js'
 import {
   everyApplication,
   idOf,
@@ -57,7 +57,7 @@ export const scheduleCommand: Command = {
     const urls = storeUrls(input, 'Rules are kept in a store. Add --data <dir> or --store <url>.')
     requireData(urls)
     return withStore(urls, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
-      if (change) await new RememberedRules(jobs).change(await targetOf(input, applications), change)
+      if (change) await rememberedRules(jobs).change(await targetOf(input, applications), change)
       const rules = await jobs.rules()
       const names = new Map((await applications.listApplications()).map(({ id, name }) => [id, name]))
       stdout.write(input.values.json === true ? `${JSON.stringify(rules)}\n` : lines(rules, names))

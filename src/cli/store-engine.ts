@@ -1,5 +1,5 @@
 import type { JobEngine } from '../core/engine/engine.js'
-import { DeploymentLimits } from '../core/engine/limits/limits.js'
+import { storedLimits } from '../core/engine/limits/limits.js'
 import type { Application } from '../core/engine/ports/application-store.js'
 import { createEngine } from '../create-engine.js'
 import { type CommandInput, type Terminal, textOf, UsageError } from './command.js'
@@ -16,7 +16,7 @@ export async function withEngine(
   requireData(urls)
   const logger = stderrLogger(stderr)
   return await withStore(urls, logger, async ({ parts }) => {
-    const limits = await DeploymentLimits.settings(parts.jobs.documents)
+    const limits = await storedLimits(parts.jobs.documents)
     const engine = createEngine({ ...parts, ...limits, workflows: [], logger })
     try {
       return await use(engine)

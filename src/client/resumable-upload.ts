@@ -68,7 +68,7 @@ export async function putResumable(
       if (!isPassing(error) || (++fruitless >= maxFruitless && !isPatient)) throw error
       onInterrupted?.()
       isOffsetKnown = false
-      await pause(Math.min(Math.max(backOff(fruitless - 1, back), retryAfterMs(error)), longestWaitMs), signal)
+      await pause(Math.min(Math.max(backOff(fruitless - 1, back), error.retryAfterMs ?? 0), longestWaitMs), signal)
     }
   }
   return { downloadUrl }
@@ -85,7 +85,7 @@ async function storedOffset(connection: Connection, url: string, signal: AbortSi
 }
 
 /** Interruptions, what a proxy says about them, an unexpected offset, and temporary refusals. */
-function isPassing(error: unknown): boolean {
+function isPassing(error: unknown): error is ClientError {
   return (
     ClientError.is(error) && (error.status === 0 || [408, 409, 423, 429].includes(error.status) || error.status >= 500)
   )
@@ -94,8 +94,4 @@ function isPassing(error: unknown): boolean {
 /** Whether no answer of the service came; an answer may say that its storage is full. */
 function isLost(error: unknown): boolean {
   return ClientError.is(error) && [0, 502, 504].includes(error.status)
-}
-
-function retryAfterMs(error: unknown): number {
-  return ClientError.is(error) ? (error.retryAfterMs ?? 0) : 0
 }

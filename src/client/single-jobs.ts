@@ -171,13 +171,10 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     async deleteJob(id, { signal } = {}) {
       await connection.json(path(id), { method: 'DELETE', signal })
     },
-    async jobLinks(id, { signal } = {}) {
-      return (await connection.value<{ links: JobLink[] }>(`${path(id)}/link`, { signal })).links
-    },
-    async createJobLink(id, link = {}, { signal } = {}) {
-      const request = { method: 'POST', json: link, signal } as const
-      return await connection.value<JobLink>(`${path(id)}/link`, request)
-    },
+    jobLinks: async (id, { signal } = {}) =>
+      (await connection.value<{ links: JobLink[] }>(`${path(id)}/link`, { signal })).links,
+    createJobLink: async (id, link = {}, { signal } = {}) =>
+      connection.value(`${path(id)}/link`, { method: 'POST', json: link, signal }),
     async revokeJobLink(id, linkId, { signal } = {}) {
       const request = { method: 'DELETE', signal, isRepeatable: true } as const
       await connection.send(`${path(id)}/link/${segment(linkId, 'link with the id')}`, request)

@@ -33,9 +33,9 @@ const maxBrokenStreams = 2
 export async function waitForJob(connection: Connection, id: string, options: WaitOptions = {}): Promise<Job> {
   let brokenStreams = options.by === 'polling' ? maxBrokenStreams : 0
   for (let attempt = 0; ; attempt++) {
-    const seen: Seen = { changes: 0 }
+    let changes = 0
     const report = (progress: JobProgress) => {
-      seen.changes++
+      changes++
       options.onProgress?.(progress)
     }
     const isStreaming = brokenStreams < maxBrokenStreams
@@ -48,14 +48,10 @@ export async function waitForJob(connection: Connection, id: string, options: Wa
       options.signal?.throwIfAborted()
       if (!isOutage(error)) throw error
     }
-    if (isStreaming && seen.changes === 0) brokenStreams++
-    if (seen.changes > 0) attempt = 0
+    if (isStreaming && changes === 0) brokenStreams++
+    if (changes > 0) attempt = 0
     await pause(backOff(attempt, polling), options.signal)
   }
-}
-
-interface Seen {
-  changes: number
 }
 
 /** Undefined when the stream ended before the job did. */

@@ -3,6 +3,7 @@ import type { JobRecord, JobStatus } from '../core/engine/job/job.js'
 import type { JobEventName } from '../core/engine/events.js'
 import type { FailingReceiver } from '../core/engine/job/receiver.js'
 import { sliceRows } from '../core/engine/queries/job-slices.js'
+import { keepLatest } from './keep-latest.js'
 import type { Share, Shares } from '../core/engine/limits/shares.js'
 import type { HttpEngine } from './http-engine.js'
 
@@ -160,15 +161,8 @@ export class ApplicationWatch {
       if (this.#shown.get(id) === state) return
       this.#shown.set(id, state)
     } else this.#shown.delete(id)
-    this.#keep(id, change)
+    keepLatest(this.#kept, id, change, mostKept)
     this.#spread(id)
-  }
-
-  #keep(id: string, change: JobChange): void {
-    this.#kept.delete(id)
-    this.#kept.set(id, change)
-    const [oldest] = this.#kept.keys()
-    if (oldest !== undefined && this.#kept.size > mostKept) this.#kept.delete(oldest)
   }
 
   /** The job as it is now, once for all who ask meanwhile. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions } from '../core/engine/errors.js'
 import { Shares } from '../core/engine/limits/shares.js'
 import { assertInstalled } from '../core/engine/package-files.js'
 import { type ApiAnswer, empty } from './routing/answer.js'
@@ -12,27 +12,27 @@ import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
-import { KeyWatch } from './auth/key-watch.js'
+import { watchKeys } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
 import { preferredWait } from './jobs/prefer-wait.js'
 import { LoopTurns } from './routing/loop-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
-import { Metrics } from './metrics.js'
+import { createMetrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
 import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions, type Sender } from './options.js'
-import { Problem, problemAnswer, toProblem } from './routing/problem.js'
-import { RateLimiter } from './routing/rate-limit.js'
+import { notFound, Problem, problemAnswer, toProblem } from './routing/problem.js'
+import { rateLimiter } from './routing/rate-limit.js'
 import { RequestBody } from './routing/request-body.js'
 import { RequestIds } from './routing/request-ids.js'
 import type { Match } from './routing/route-table.js'
-import { type Destination, Router } from './routing/router.js'
+import { createLocator, type Destination } from './routing/router.js'
 import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
-import { ownerWithoutKey, WrongKeys } from './routing/wrong-keys.js'
+import { ownerWithoutKey, wrongKeyCounts } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { inPieces } from './routing/large-answer.js'
-import { TransferSlots } from './routing/transfer-slots.js'
+import { transferSlots } from './routing/transfer-slots.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
 import { KeySeal } from './auth/sealed-key.js'
@@ -51,13 +51,13 @@ import { UrlSigner } from './auth/signed-url.js'
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
   assertInstalled()
   if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
-    throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
+    throw invalidOptions('createHandler takes an engine, as createEngine() returns it.')
   }
   const options = resolveHandlerOptions(settings)
   const { logger } = engine.options
   checkParts(engine, options)
   const service = createService(engine, options)
-  const router = new Router(allRoutes(options), options, logger)
+  const locate = createLocator(allRoutes(options), options, logger)
   const requestIds = new RequestIds()
 
   return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
@@ -68,7 +68,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     const facts: RequestFacts = { service, request, requestId, body, headers, operation: 'none' }
     let answer: ApiAnswer
     try {
-      answer = await answerTo(facts, router, mountPath)
+      answer = await answerTo(facts, locate, mountPath)
       if (request.method === 'HEAD') answer.body = null
     } catch (error) {
       answer = failure(facts, error)
@@ -89,8 +89,7 @@ function checkParts({ blobs, options: { logger } }: HttpEngine, options: Handler
   if (options.resumableUploads) requireTus()
   if (options.live) requireWebSockets()
   if (options.directStorage && !(blobs.signPut && blobs.signGet)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'directStorage needs a blob store that can sign links, such as S3. Leave it off with this one.',
     )
   }
@@ -114,29 +113,33 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
       perApplication: options.limits.waitingRequests,
     }),
     keys: new KnownKeys(),
-    keyWatch: new KeyWatch(engine.applications),
-    wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
-    limiter: new RateLimiter(options.rateLimits),
+    keyWatch: watchKeys(engine.applications),
+    wrongKeys: wrongKeyCounts(options.rateLimits.wrongKeys),
+    limiter: rateLimiter(options.rateLimits),
     turns: new LoopTurns(),
     queries: new QueryTurns(),
-    downloads: new TransferSlots('files', {
+    downloads: transferSlots('files', {
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
     }),
-    largeAnswers: new TransferSlots('large answers'),
-    largeBodies: new TransferSlots('large JSON bodies'),
+    largeAnswers: transferSlots('large answers'),
+    largeBodies: transferSlots('large JSON bodies'),
     streams: options.live && new Shares({ total: options.live.streams }),
     storage: new StorageUse(engine, options.limits),
-    metrics: options.metrics ? new Metrics(engine) : undefined,
+    metrics: options.metrics ? createMetrics(engine) : undefined,
   }
 }
 
 /** @throws Problem, or what a route throws */
-function answerTo(facts: RequestFacts, router: Router, mountPath: string): Promise<ApiAnswer> | ApiAnswer {
+function answerTo(
+  facts: RequestFacts,
+  locate: ReturnType<typeof createLocator>,
+  mountPath: string,
+): Promise<ApiAnswer> | ApiAnswer {
   const { service, request, headers } = facts
   const { cors } = service.options
   if (cors) Object.assign(headers, corsHeaders(request, cors))
-  const where = router.locate(request, mountPath)
+  const where = locate(request, mountPath)
   const { match, deprecated } = where
   if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
   if (match.kind === 'route') return answerOfRoute(facts, match, where)
@@ -207,8 +210,7 @@ function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: '
     if ((method === 'GET' || method === 'HEAD') && prefersHtml(headers.get('accept')))
       return notFoundPage(new Call(facts, where))
     const { basePath: base } = where
-    throw new Problem(
-      'NOT_FOUND',
+    throw notFound(
       `There is nothing at ${request.address().pathname.slice(0, 200)}. The paths of this service begin with ` +
         `"${base}/", for example ${base}/upload.`,
     )

@@ -76,7 +76,7 @@ export class JobWatch {
     const slot = this.#take(app, () => lost.abort())
     if (!slot) return yield 'dropped'
     const ending = AbortSignal.any([signal, lost.signal])
-    const changes = new ChangeSignal(ending)
+    const changes = changeSignal(ending)
     this.#add(id, changes.notify)
     try {
       let shown: JobRecord | undefined
@@ -136,35 +136,30 @@ export class JobWatch {
 }
 
 /** Remembers a notification that arrives between two waits, so that the next wait returns at once. */
-class ChangeSignal {
-  readonly #signal: AbortSignal
-  #notified = false
-  #wake = () => {}
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal
-    signal.addEventListener('abort', this.notify)
+function changeSignal(signal: AbortSignal) {
+  let isNotified = false
+  let wake = () => {}
+  const notify = () => {
+    isNotified = true
+    wake()
   }
+  signal.addEventListener('abort', notify)
+  return {
+    notify,
 
-  readonly notify = (): void => {
-    this.#notified = true
-    this.#wake()
-  }
+    async wait(atMostMs: number): Promise<void> {
+      if (!isNotified) {
+        let timer: NodeJS.Timeout | undefined
+        await new Promise<void>((resolve) => {
+          wake = resolve
+          timer = setTimeout(resolve, atMostMs)
+        })
+        clearTimeout(timer)
+      }
+      isNotified = false
+    },
 
-  async wait(atMostMs: number): Promise<void> {
-    if (!this.#notified) {
-      let timer: NodeJS.Timeout | undefined
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-        timer = setTimeout(resolve, atMostMs)
-      })
-      clearTimeout(timer)
-    }
-    this.#notified = false
-  }
-
-  close(): void {
-    this.#signal.removeEventListener('abort', this.notify)
+    close: () => signal.removeEventListener('abort', notify),
   }
 }
 

@@ -48,6 +48,7 @@ export type SeparateLive = (
 export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
 
 const count = z.number().int().positive()
+const off = z.boolean().default(false)
 
 const pathSchema = z
   .string()
@@ -73,13 +74,10 @@ export const handlerOptionsSchema = z.strictObject({
       'Absolute address of the service including its path, as clients see it; links begin with it. Default: taken ' +
         'from each request.',
     ),
-  trustProxy: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Trust X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Use it only behind a proxy that ' +
-        'sets these headers itself.',
-    ),
+  trustProxy: off.describe(
+    'Trust X-Forwarded-Proto, -Host and -Prefix, and the last address in -For. Use it only behind a proxy that ' +
+      'sets these headers itself.',
+  ),
   secrets: z
     .array(z.string().min(32))
     .min(1)
@@ -104,13 +102,10 @@ export const handlerOptionsSchema = z.strictObject({
         .describe('Lifetime of a result link; every request for the job returns fresh ones.'),
     })
     .prefault({}),
-  directStorage: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Return links to the blob store itself (S3 or similar) for uploads and results. Such uploads do not accept ' +
-        'chunked bodies, and their size is checked only when a job is created.',
-    ),
+  directStorage: off.describe(
+    'Return links to the blob store itself (S3 or similar) for uploads and results. Such uploads do not accept ' +
+      'chunked bodies, and their size is checked only when a job is created.',
+  ),
   limits: z
     .strictObject({
       jsonBytes: count.default(256 * 1024).describe('Largest JSON body.'),
@@ -201,10 +196,7 @@ export const handlerOptionsSchema = z.strictObject({
     )
     .default({})
     .describe('Deprecated base paths; their answers carry Deprecation and Sunset headers.'),
-  console: z
-    .boolean()
-    .default(false)
-    .describe('Serve /console, a page for uploading songs, following jobs and listening to stems.'),
+  console: off.describe('Serve /console, a page for uploading songs, following jobs and listening to stems.'),
   operator: z
     .strictObject({ key: z.string().min(16) })
     .optional()
@@ -213,12 +205,9 @@ export const handlerOptionsSchema = z.strictObject({
         'applications. `key` (16 or more characters) opens this page and nothing else. Default: ' +
         'off.',
     ),
-  manageKeys: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Serve /application/key, where the holder of a key lists, creates and revokes the keys of its own application.',
-    ),
+  manageKeys: off.describe(
+    'Serve /application/key, where the holder of a key lists, creates and revokes the keys of its own application.',
+  ),
   live: z
     .strictObject({
       separate: z
@@ -237,15 +226,12 @@ export const handlerOptionsSchema = z.strictObject({
         'own after `acceptUpgrades(server, handler)`, both from `stemwork/node`. Needs the package `ws`. Default: ' +
         'off.',
     ),
-  resumableUploads: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Serve /upload/resumable, where interrupted uploads can be resumed (tus 1.0), in addition to tickets. Needs ' +
-        'the package `@tus/server`.',
-    ),
+  resumableUploads: off.describe(
+    'Serve /upload/resumable, where interrupted uploads can be resumed (tus 1.0), in addition to tickets. Needs ' +
+      'the package `@tus/server`.',
+  ),
   docs: z.boolean().default(true).describe('Serve /openapi.json, /docs, /llms.txt and /llms-full.txt.'),
-  metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),
+  metrics: off.describe('Serve /metrics, without a key.'),
 })
 
 export type HandlerSettings = z.input<typeof handlerOptionsSchema>

@@ -9,6 +9,8 @@ export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples:
 
 export const jobIdSchema = z.object({ id: z.uuid() }).meta({ id: 'JobId' })
 
+const anyObject = z.record(z.string(), z.unknown())
+
 export const workflowSummarySchema = z
   .object({ id: z.string(), name: z.string(), description: z.string() })
   .meta({ id: 'WorkflowSummary' })
@@ -22,11 +24,9 @@ const offeredWorkflowSchema = workflowSummarySchema
 
 export const workflowViewSchema = offeredWorkflowSchema
   .extend({
-    params: z
-      .record(z.string(), z.unknown())
-      .describe(
-        'JSON Schema of the `params` of a job. Empty if JSON Schema cannot express the checks of the workflow.',
-      ),
+    params: anyObject.describe(
+      'JSON Schema of the `params` of a job. Empty if JSON Schema cannot express the checks of the workflow.',
+    ),
     limits: z
       .object({
         maxFileBytes: z.number().int().describe('Largest input file.'),
@@ -46,7 +46,7 @@ export const jobViewSchema = z
     name: z.string().nullable().describe('The name that the job was given.'),
     status: jobStatusSchema.describe('`QUEUED`, `STARTED`, `SUCCEEDED` or `FAILED`.'),
     workflow: workflowSummarySchema,
-    workflowParams: z.record(z.string(), z.unknown()).describe('The `params` that were submitted.'),
+    workflowParams: anyObject.describe('The `params` that were submitted.'),
     result: z
       .record(z.string(), z.string())
       .nullable()
@@ -62,8 +62,7 @@ export const jobViewSchema = z
       )
       .nullable()
       .describe('Output name to name, type and size of the file; null until SUCCEEDED.'),
-    details: z
-      .record(z.string(), z.unknown())
+    details: anyObject
       .nullable()
       .describe(
         'How the result was made, as reported by the workflow, for example the name and hash of the model; null ' +
@@ -270,9 +269,9 @@ export const newJobSchema = z
   .strictObject({
     name: nameSchema.nullish().describe('A name to show, for example that of the song. Downloads are named after it.'),
     workflow: z.string().min(1).max(200).describe('ID of the workflow to run; `GET /workflow` lists them.'),
-    params: z
-      .record(z.string(), z.unknown())
-      .describe('Parameters of the workflow, for example `inputUrl`; `GET /workflow/{id}` has their schema.'),
+    params: anyObject.describe(
+      'Parameters of the workflow, for example `inputUrl`; `GET /workflow/{id}` has their schema.',
+    ),
     batchName: nameSchema.nullish().describe('Jobs with the same batch name belong together.'),
     metadata: atMost(50, 'keys', z.record(z.string().min(1).max(40), z.string().max(500)))
       .optional()

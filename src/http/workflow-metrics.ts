@@ -20,42 +20,43 @@ const poolGauges: readonly (readonly [string, string, (pool: PoolStatus) => numb
   ],
 ]
 
-/** Durations and outcomes of this process's jobs, by workflow, and what waits in the whole store, for Prometheus. */
-export class WorkflowMetrics {
-  readonly #engine: Pick<HttpEngine, 'pools'>
-  readonly #attempts = counter('stemwork_workflow_attempts_total', 'Attempts that this process began.')
-  readonly #failures = counter('stemwork_workflow_failures_total', 'Jobs that ended FAILED in this process.')
-  readonly #waits = histogram(
+/**
+ * Durations and outcomes of this process's jobs, by workflow, and what waits in the whole store, for Prometheus.
+ *
+ * @returns reads the lines
+ */
+export function workflowMetrics(engine: Pick<HttpEngine, 'pools' | 'on'>): () => Promise<string[]> {
+  const attempts = counter('stemwork_workflow_attempts_total', 'Attempts that this process began.')
+  const failures = counter('stemwork_workflow_failures_total', 'Jobs that ended FAILED in this process.')
+  const waits = histogram(
     'stemwork_workflow_wait_seconds',
     'Time from when a job was due to its first attempt here.',
     bounds,
   )
-  readonly #runs = histogram(
+  const runs = histogram(
     'stemwork_workflow_run_seconds',
     'Time from the first attempt of a job to its end here.',
     bounds,
   )
-
-  constructor(engine: Pick<HttpEngine, 'pools' | 'on'>) {
-    this.#engine = engine
-    engine.on('job.started', ({ job }) => {
-      const { workflow, startedAt, attempts, token, createdAt, notBefore } = job
-      this.#attempts.add({ workflow })
-      // Later attempts have waited for something else.
-      if (attempts === 1 && token === 1 && startedAt !== null)
-        this.#waits.observe({ workflow }, secondsBetween(Math.max(createdAt, notBefore), startedAt))
-    })
-    engine.on('job.succeeded', ({ job }) => this.#observeRun(job))
-    engine.on('job.failed', ({ job }) => {
-      this.#observeRun(job)
-      // What a client's server answers must not make a series for each number.
-      const reason = (job.error?.reason ?? '').replace(/^(download_http_.).+$/, '$1xx')
-      this.#failures.add({ workflow: job.workflow, code: job.error?.code ?? '', reason })
-    })
+  const observeRun = ({ workflow, status, startedAt, completedAt }: JobRecord) => {
+    if (startedAt !== null && completedAt !== null)
+      runs.observe({ workflow, status }, secondsBetween(startedAt, completedAt))
   }
-
-  async lines(): Promise<string[]> {
-    const pools = await this.#engine.pools()
+  engine.on('job.started', ({ job: { workflow, startedAt, attempts: attempt, token, createdAt, notBefore } }) => {
+    attempts.add({ workflow })
+    // Later attempts have waited for something else.
+    if (attempt === 1 && token === 1 && startedAt !== null)
+      waits.observe({ workflow }, secondsBetween(Math.max(createdAt, notBefore), startedAt))
+  })
+  engine.on('job.succeeded', ({ job }) => observeRun(job))
+  engine.on('job.failed', ({ job }) => {
+    observeRun(job)
+    // What a client's server answers must not make a series for each number.
+    const reason = (job.error?.reason ?? '').replace(/^(download_http_.).+$/, '$1xx')
+    failures.add({ workflow: job.workflow, code: job.error?.code ?? '', reason })
+  })
+  return async () => {
+    const pools = await engine.pools()
     const gauges = poolGauges.flatMap(([name, help, valueOf]) => {
       const samples = pools.flatMap((pool): [string, number][] => {
         const value = valueOf(pool)
@@ -63,12 +64,7 @@ export class WorkflowMetrics {
       })
       return metricLines('gauge', `stemwork_pool_${name}`, help, samples)
     })
-    return [...gauges, ...[this.#attempts, this.#failures, this.#waits, this.#runs].flatMap((one) => one.lines())]
-  }
-
-  #observeRun({ workflow, status, startedAt, completedAt }: JobRecord): void {
-    if (startedAt === null || completedAt === null) return
-    this.#runs.observe({ workflow, status }, secondsBetween(startedAt, completedAt))
+    return [...gauges, ...[attempts, failures, waits, runs].flatMap((one) => one.lines())]
   }
 }
 

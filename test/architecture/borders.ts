@@ -97,8 +97,8 @@ const borders: Border[] = [
       /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
       /^core\/engine\/(ports|job|workflow)\//,
       /^core\/engine\/intake\/form-file\.ts$/,
-      // The one mechanism that divides scarce resources, and large reads and writes in slices.
-      /^core\/engine\/limits\/(shares|rested|map-in-turns)\.ts$/,
+      // The one mechanism that divides scarce resources, large reads and writes in slices, and what many read at once.
+      /^core\/engine\/limits\/(shares|rested|remembered|map-in-turns)\.ts$/,
       /^core\/engine\/queries\/job-slices\.ts$/,
       // The form of an application's secret, for code that creates one, and the names of events.
       /^core\/engine\/webhooks\/(signature|signing-secrets|webhook-message)\.ts$/,

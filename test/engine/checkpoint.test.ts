@@ -14,7 +14,7 @@ import { claimCheckpointPrefix, partKey } from '../../src/core/engine/job/checkp
 import type { JobEngine } from '../../src/core/engine/engine.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
-import { partName, StageCheckpoint } from '../../src/core/engine/runner/stage-checkpoint.js'
+import { partName, stageCheckpoint } from '../../src/core/engine/runner/stage-checkpoint.js'
 import type { Checkpoint } from '../../src/core/engine/workflow/checkpoint.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { bytes, gate, keys, recordingLogger, sharedBlobs, steppingClock, testEngine } from './harness.js'
@@ -138,7 +138,7 @@ describe('a checkpoint', () => {
       let now = 0
       const limits = { parts: [], afterMs: 5000, everyMs: 500, maxBytes: 1e6 }
       const host = { store: () => Promise.resolve(), handBack: new AbortController().signal }
-      const checkpoint = new StageCheckpoint(directory, limits, host, () => now)
+      const checkpoint = stageCheckpoint(directory, limits, host, () => now)
       let keptAt = 5000
       for (now = 100; now <= 120_000; now += 100) {
         if (checkpoint.isDue()) {

@@ -5,7 +5,7 @@ import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { timeLeft } from '../../src/core/engine/queries/estimate.js'
 import { forecast, type QueueState } from '../../src/core/engine/queries/queue-forecast.js'
-import { WorkHistory } from '../../src/core/engine/queries/work-history.js'
+import { workHistory } from '../../src/core/engine/queries/work-history.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { ledgerEntry } from '../../src/core/engine/job/ledger.js'
 import type { Worker } from '../../src/core/engine/workers/worker.js'
@@ -65,32 +65,32 @@ describe('the work of a job', () => {
       { name: 'a.wav', seconds: 100, bytes: 17_640_000, ms: 12_000 },
       { name: 'b.mp3', seconds: 400, bytes: 12_800_000, ms: 42_000 },
     ]
-    const history = new WorkHistory(songs.map(done), [])
-    expect(history.msFor(waiting('c.wav'), 176_400_000)).toBeCloseTo(102_000)
-    expect(history.msFor(waiting('c.mp3'), 32_000_000)).toBeCloseTo(102_000)
+    const history = workHistory(songs.map(done), [])
+    expect(history(waiting('c.wav'), 176_400_000)).toBeCloseTo(102_000)
+    expect(history(waiting('c.mp3'), 32_000_000)).toBeCloseTo(102_000)
     // No job had this format: what is usual of it.
-    expect(history.msFor(waiting('c.flac'), 100_000_000)).toBeCloseTo(102_000)
+    expect(history(waiting('c.flac'), 100_000_000)).toBeCloseTo(102_000)
   })
 
   test('follows from the bytes if the length is unknown, and from the usual time if nothing is known', () => {
-    const history = new WorkHistory(
+    const history = workHistory(
       [1, 2, 3].map((n) => done({ seconds: 0, bytes: n * 1e6, ms: n * 10_000 })),
       [],
     )
-    expect(history.msFor(waiting('song'), 5e6)).toBeCloseTo(50_000)
-    expect(history.msFor(waiting('song'), undefined)).toBe(20_000)
-    expect(new WorkHistory([], []).msFor(waiting('song'), 5e6)).toBeUndefined()
+    expect(history(waiting('song'), 5e6)).toBeCloseTo(50_000)
+    expect(history(waiting('song'), undefined)).toBe(20_000)
+    expect(workHistory([], [])(waiting('song'), 5e6)).toBeUndefined()
   })
 
   test('follows from jobs of the same model and worker, where there are any', () => {
     const of = (model: string, worker: string, ms: number) =>
       Array.from({ length: 5 }, () => done({ seconds: 0, ms, params: { model }, worker }))
-    const history = new WorkHistory([...of('basic', 'slow', 30_000), ...of('basic', 'fast', 10_000)], [])
-    expect(history.msFor(waiting('song', { model: 'basic' }), undefined, 'slow')).toBe(30_000)
-    expect(history.msFor(waiting('song', { model: 'basic' }), undefined, 'fast')).toBe(10_000)
-    const models = new WorkHistory([...of('best', 'w', 90_000), ...of('basic', 'w', 10_000)], [])
-    expect(models.msFor(waiting('song', { model: 'best' }), undefined)).toBe(90_000)
-    expect(models.msFor(waiting('song', { model: 'basic' }), undefined)).toBe(10_000)
+    const history = workHistory([...of('basic', 'slow', 30_000), ...of('basic', 'fast', 10_000)], [])
+    expect(history(waiting('song', { model: 'basic' }), undefined, 'slow')).toBe(30_000)
+    expect(history(waiting('song', { model: 'basic' }), undefined, 'fast')).toBe(10_000)
+    const models = workHistory([...of('best', 'w', 90_000), ...of('basic', 'w', 10_000)], [])
+    expect(models(waiting('song', { model: 'best' }), undefined)).toBe(90_000)
+    expect(models(waiting('song', { model: 'basic' }), undefined)).toBe(10_000)
   })
 })
 

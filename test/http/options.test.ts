@@ -4,7 +4,7 @@ import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { withFaults } from '../../src/contract/faults.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { createHandler } from '../../src/http/index.js'
-import { RateLimiter } from '../../src/http/routing/rate-limit.js'
+import { rateLimiter } from '../../src/http/routing/rate-limit.js'
 import { recordingLogger } from '../engine/harness.js'
 import { serviceOfTest, startService } from './harness.js'
 import { stemsId } from './light-workflows.js'
@@ -38,7 +38,7 @@ describe('rate limits', () => {
   test('fill up again with time, never above the limit', () => {
     let now = 0
     const create = { requests: 2, perSeconds: 1 }
-    const limiter = new RateLimiter({ create, status: false, other: false, link: false }, () => now)
+    const limiter = rateLimiter({ create, status: false, other: false, link: false }, () => now)
     const take = () => {
       try {
         limiter.take('app', 'create', {})

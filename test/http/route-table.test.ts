@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { RouteTable } from '../../src/http/routing/route-table.js'
+import { routeTable } from '../../src/http/routing/route-table.js'
 import { allRoutes } from '../../src/http/routes.js'
 
-const table = new RouteTable(allRoutes({ docs: true, console: true }))
+const table = routeTable(allRoutes({ docs: true, console: true }))
 
 test.each([
   ['GET', '/v1/job/1/status', 'getJobStatus', { id: '1' }],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { clientAddress, WrongKeys } from '../../src/http/routing/wrong-keys.js'
+import { clientAddress, wrongKeyCounts } from '../../src/http/routing/wrong-keys.js'
 import { generateApiKey } from '../../src/http/auth/api-key.js'
 import { issueKey } from '../../src/http/index.js'
 import { type Service, serviceOfTest, type ServiceSettings } from './harness.js'
@@ -76,7 +76,7 @@ describe('wrong keys from one address', () => {
 
   test('are forgiven with time, in memory that is bounded', () => {
     let now = 0
-    const wrong = new WrongKeys({ requests: 2, perSeconds: 60 }, () => now)
+    const wrong = wrongKeyCounts({ requests: 2, perSeconds: 60 }, () => now)
     const isRefused = (address: string) => {
       try {
         wrong.refuseExcess(address, 'any')

@@ -7,9 +7,9 @@ import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { Stages } from '../../src/core/engine/dispatch/attempt/stages.js'
 import type { AudioPeaks } from '../../src/core/engine/ports/audio-peaks.js'
-import { ResultPeaks } from '../../src/core/engine/queries/result-peaks.js'
+import { resultPeaks } from '../../src/core/engine/queries/result-peaks.js'
 import { Lanes } from '../../src/core/engine/webhooks/lanes.js'
-import { TransferSlots } from '../../src/http/routing/transfer-slots.js'
+import { transferSlots } from '../../src/http/routing/transfer-slots.js'
 import { QueryTurns } from '../../src/http/routing/query-turns.js'
 import { type EndTurn, LoopTurns } from '../../src/http/routing/loop-turns.js'
 
@@ -62,7 +62,7 @@ function lanes(): Lane[] {
       isFree: () => slice,
     },
     { name: 'requests, and chunks and frames that are sent', atOnce: 2, use: async (app) => turns.next(app) },
-    { name: 'peaks', atOnce: 2, use: (app) => peaks.of(peaksOf(app), 'x').catch(() => delay(1)) },
+    { name: 'peaks', atOnce: 2, use: (app) => peaks(peaksOf(app), 'x').catch(() => delay(1)) },
   ]
 }
 
@@ -80,7 +80,7 @@ function measuring() {
     const output = { key, fileName: 'x.wav', contentType: 'audio/wav', bytes: 5, copied: false }
     return sampleJob({ app, status: 'SUCCEEDED', outputs: { x: output } })
   }
-  return { peaks: new ResultPeaks(blobs, measure), peaksOf }
+  return { peaks: resultPeaks(blobs, measure), peaksOf }
 }
 
 test('fifty applications that storm on every lane let another pass after what is in progress', async () => {
@@ -139,7 +139,7 @@ describe('while fifty applications hold everything for a long time', () => {
     const lanes = new Lanes({ concurrency: 50, slowReceivers: 200, concurrencyPerApplication: 5 })
     const stop = held()
     const requests = hostile.flatMap((app) => Array.from({ length: 5 }, () => lanes.run(app, () => stop.promise)))
-    const downloads = new TransferSlots('files', { total: 250, perApplication: 50 })
+    const downloads = transferSlots('files', { total: 250, perApplication: 50 })
     let lost = 0
     for (const app of hostile.flatMap((one) => Array<string>(5).fill(one))) {
       try {

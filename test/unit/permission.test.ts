@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { KeyWatch } from '../../src/http/auth/key-watch.js'
+import { watchKeys } from '../../src/http/auth/key-watch.js'
 import type { KeyedCall } from '../../src/http/routing/call.js'
 import { whilePermitted } from '../../src/http/routing/permission.js'
 
@@ -9,7 +9,7 @@ function callWithKey(end: { ended: boolean } = { ended: false }): {
   watched: () => number
   gone: AbortController
 } {
-  const keyWatch = new KeyWatch({ getKey: async () => (end.ended ? undefined : ({ expiresAt: null } as never)) })
+  const keyWatch = watchKeys({ getKey: async () => (end.ended ? undefined : ({ expiresAt: null } as never)) })
   let watched = 0
   const counting = {
     follow(keyId: string) {

@@ -3,7 +3,7 @@ import { memoryBlobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import type { JobOutput } from '../../src/core/engine/job/job.js'
 import type { AudioPeaks } from '../../src/core/engine/ports/audio-peaks.js'
-import { ResultPeaks } from '../../src/core/engine/queries/result-peaks.js'
+import { resultPeaks } from '../../src/core/engine/queries/result-peaks.js'
 
 /** Peaks whose measurements end when the test says so: `measured` has the names of those that have begun. */
 function peaks() {
@@ -24,7 +24,7 @@ function peaks() {
         resolve(json)
       })
     })
-  const all = new ResultPeaks(blobs, measure)
+  const all = resultPeaks(blobs, measure)
   const job = async (app: string, ...names: string[]) => {
     const outputs: Record<string, JobOutput> = {}
     for (const name of names) {
@@ -43,15 +43,15 @@ const names = Array.from({ length: 30 }, (_, index) => String(index))
 test('one application measures one file at a time, and those of another in parallel', async () => {
   const { all, job, measured, openedFiles, end } = peaks()
   const busy = await job('a', ...names)
-  const waiting = names.slice(0, 21).map((name) => all.of(busy, name))
+  const waiting = names.slice(0, 21).map((name) => all(busy, name))
   await vi.waitFor(() => expect(measured).toEqual(['a0']))
   // Those that wait hold no file open.
   expect(openedFiles()).toEqual(['results/a/0'])
-  const theirs = all.of(await job('b', 'x'), 'x')
+  const theirs = all(await job('b', 'x'), 'x')
   await vi.waitFor(() => expect(measured).toEqual(['a0', 'bx']))
   end('bx')
   expect(await theirs).toBe('{}')
-  await expect(all.of(busy, '29')).rejects.toMatchObject({ code: 'RATE_LIMITED' })
+  await expect(all(busy, '29')).rejects.toMatchObject({ code: 'RATE_LIMITED' })
   for (const name of names.slice(0, 21)) {
     await vi.waitFor(() => expect(measured).toContain(`a${name}`))
     end(`a${name}`)
@@ -63,9 +63,9 @@ test('several readers share a measurement, which stops when the last of them has
   const { all, job, measured, end } = peaks()
   const own = await job('a', '0', '1')
   const [first, second] = [new AbortController(), new AbortController()]
-  const readers = [all.of(own, '0', first.signal), all.of(own, '0', second.signal)]
+  const readers = [all(own, '0', first.signal), all(own, '0', second.signal)]
   const next = new AbortController()
-  const waiting = all.of(own, '1', next.signal)
+  const waiting = all(own, '1', next.signal)
   await vi.waitFor(() => expect(measured).toEqual(['a0']))
   first.abort(new Error('left'))
   await expect(readers[0]).rejects.toThrow('left')
@@ -77,7 +77,7 @@ test('several readers share a measurement, which stops when the last of them has
   await expect(readers[1]).rejects.toThrow('left')
   await vi.waitFor(() => expect(measured).toEqual(['a0', 'a0 stopped']))
   // A later reader begins it anew.
-  const again = all.of(own, '0')
+  const again = all(own, '0')
   await vi.waitFor(() => expect(measured).toEqual(['a0', 'a0 stopped', 'a0']))
   end('a0')
   expect(await again).toBe('{}')

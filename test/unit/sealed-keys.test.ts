@@ -2,7 +2,7 @@ import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { getMaxListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ApiKey } from '../../src/core/engine/ports/application-store.js'
-import { KeyWatch } from '../../src/http/auth/key-watch.js'
+import { watchKeys } from '../../src/http/auth/key-watch.js'
 import { KeySeal, type SealPurpose, signInCode } from '../../src/http/auth/sealed-key.js'
 
 const start = 1_700_000_000_000
@@ -82,7 +82,7 @@ describe('the watch over keys', () => {
   const second = () => vi.advanceTimersByTimeAsync(1000)
 
   test('asks once a second for all requests of a key, until the last has ended', async () => {
-    const watch = new KeyWatch({ getKey })
+    const watch = watchKeys({ getKey })
     const [first, other, ofAnother] = [watch.follow('k'), watch.follow('k'), watch.follow('l')]
     expect(first.signal).toBe(other.signal)
     expect(getMaxListeners(first.signal)).toBe(Infinity)
@@ -103,7 +103,7 @@ describe('the watch over keys', () => {
   })
 
   test('ends the requests of a key that is gone or has ended, and of no other', async () => {
-    const watch = new KeyWatch({ getKey })
+    const watch = watchKeys({ getKey })
     const { signal } = watch.follow('k')
     answers.push(async () => ({ ...key, expiresAt: start + 1001 }))
     await second()
@@ -120,7 +120,7 @@ describe('the watch over keys', () => {
   })
 
   test('continues if the store does not answer, and sends no query twice', async () => {
-    const watch = new KeyWatch({ getKey })
+    const watch = watchKeys({ getKey })
     const { signal } = watch.follow('k')
     let answer: ((found: ApiKey | undefined) => void) | undefined
     answers.push(() => Promise.reject(new Error('away')))
@@ -136,7 +136,7 @@ describe('the watch over keys', () => {
   })
 
   test('watches a new request of an ended key separately', async () => {
-    const watch = new KeyWatch({ getKey })
+    const watch = watchKeys({ getKey })
     const ended = watch.follow('k')
     answers.push(async () => undefined)
     await second()

@@ -14,11 +14,11 @@ import type { JobRecord } from './job/job.js'
 import { JobEnds } from './dispatch/job-ends.js'
 import { JobIntake } from './intake/job-intake.js'
 import { Lifecycle } from './lifecycle/lifecycle.js'
-import { DeploymentLimits } from './limits/limits.js'
+import { deploymentLimits } from './limits/limits.js'
 import { type EngineSettings, resolveEngineOptions } from './options.js'
-import { ResultPeaks } from './queries/result-peaks.js'
+import { resultPeaks } from './queries/result-peaks.js'
 import { Readiness } from './runner/readiness.js'
-import { RememberedRules } from './limits/scheduling-rules.js'
+import { rememberedRules } from './limits/scheduling-rules.js'
 import { StoreContact } from './dispatch/store-contact.js'
 import { StoreClock } from './store-clock.js'
 import { MessageSender } from './webhooks/message-sender.js'
@@ -73,7 +73,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     blobCheck: new BlobCheck({ blobs: parts.blobs }),
     outbox: new Outbox(shared),
     batches: new Batches(shared),
-    rules: new RememberedRules(parts.jobs),
+    rules: rememberedRules(parts.jobs),
     workers,
     readiness,
   }
@@ -82,7 +82,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const ends = new JobEnds(maintained)
   const intake = new JobIntake({
     ...maintained,
-    deploymentLimits: new DeploymentLimits(shared),
+    deploymentLimits: deploymentLimits(shared),
     closing: lifecycle.closing,
   })
   return {
@@ -91,6 +91,6 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     ends,
     intake,
     estimates: new Estimates({ ...parts, workers, workflows }),
-    peaks: new ResultPeaks(parts.blobs, parts.audioPeaks),
+    peaks: resultPeaks(parts.blobs, parts.audioPeaks),
   }
 }

@@ -138,7 +138,7 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
    * @throws StemworkError `BAD_INPUT` for a result that is not audio; the signal's reason.
    */
   peaks(job: JobRecord, output: string, options: { signal?: AbortSignal } = {}): Promise<string | undefined> {
-    return this.#parts.peaks.of(job, output, options.signal)
+    return this.#parts.peaks(job, output, options.signal)
   }
 
   /** Bytes of the result files that an application's jobs keep in the blob store. */

@@ -91,6 +91,14 @@ export function badInput(reason: FailureReason, message: string, cause?: unknown
   return new StemworkError('BAD_INPUT', message, { reason, cause })
 }
 
+export function invalidOptions(message: string, cause?: unknown): StemworkError {
+  return new StemworkError('INVALID_OPTIONS', message, { cause })
+}
+
+export function storeUnavailable(message: string, options?: StemworkErrorOptions): StemworkError {
+  return new StemworkError('STORE_UNAVAILABLE', message, options)
+}
+
 /**
  * The error that a client sees for one that is not the library's own. It shows none of the text; the cause goes to the
  * operator's log.

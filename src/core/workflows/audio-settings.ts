@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../engine/errors.js'
+import { invalidOptions, StemworkError } from '../engine/errors.js'
 import { givenWords } from '../engine/workflow/issue-words.js'
 import { checkInput } from '../engine/workflow/check-input.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
@@ -21,9 +21,7 @@ export const audioSettingsShape = {
         'installed here. Name them where other machines run the jobs.',
     ),
   decoders: z
-    .strictObject({
-      ffmpeg: z.union([z.boolean(), z.string().min(1)]).optional(),
-    })
+    .strictObject({ ffmpeg: z.union([z.boolean(), z.string().min(1)]).optional() })
     .optional()
     .describe(
       'Programs that may decode what the package cannot, for example FLV or WMV videos: `{ ffmpeg: true }` for the ' +
@@ -43,12 +41,17 @@ export const audioSettingsSchema = z.strictObject(audioSettingsShape)
 
 export type AudioSettings = z.infer<typeof audioSettingsSchema>
 
+/** For the child: the host has checked the format, and the encoder reports a package that is missing here. */
+export function withAllFormats(settings: unknown): object {
+  return { ...(settings as object), formats: outputFormats }
+}
+
 /** @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong */
 export function checkedSettings(workflow: string, settings: unknown): AudioSettings {
   const checked = checkInput(audioSettingsSchema, settings)
   if (checked.success) return checked.data
   const issue = firstIssueText(checked, 'settings')
-  throw new StemworkError('INVALID_OPTIONS', `Workflow ${workflow}: ${issue}.`)
+  throw invalidOptions(`Workflow ${workflow}: ${issue}.`)
 }
 
 /** A workflow's stage in the host's process: only the child process loads the code that does the work. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { StemworkError } from '../../core/engine/errors.js'
+import { invalidOptions, StemworkError } from '../../core/engine/errors.js'
 import type { ApiKey, Application, ApplicationStore } from '../../core/engine/ports/application-store.js'
 import { newWebhookSecret, secretKey } from '../../core/engine/webhooks/signature.js'
 import { fingerprint, generateApiKey } from './api-key.js'
@@ -32,7 +32,7 @@ export async function createApplication(
 ): Promise<Application & { webhookSecrets: NonNullable<Application['webhookSecrets']> }> {
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- programs in JavaScript forget it
   if (typeof input?.name !== 'string' || input.name === '')
-    throw new StemworkError('INVALID_OPTIONS', 'createApplication needs a name: { name: "my shop" }.')
+    throw invalidOptions('createApplication needs a name: { name: "my shop" }.')
   const { url, secret = newWebhookSecret(), events = null } = input.webhook ?? {}
   secretKey(secret)
   const application = {
@@ -157,8 +157,7 @@ async function requireKey(store: ApplicationStore, keyId: string): Promise<ApiKe
 function supplied(key: string): { key: string; id: string; hash: string } {
   const print = fingerprint(key)
   if (!print) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'An API key of your own must have 16 to 512 characters and must not begin with "stw_" unless this service ' +
         'made it.',
     )

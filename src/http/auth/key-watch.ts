@@ -17,23 +17,13 @@ interface Watched {
   holders: number
 }
 
+export type KeyWatch = ReturnType<typeof watchKeys>
+
 /** Tells long requests when their key ends. A key is looked up once a second, however many requests use it. */
-export class KeyWatch {
-  readonly #applications: Pick<ApplicationStore, 'getKey'>
-  readonly #watched = new Map<string, Watched>()
-
-  constructor(applications: Pick<ApplicationStore, 'getKey'>) {
-    this.#applications = applications
-  }
-
-  follow(keyId: string): Permission {
-    const watched = this.#watchedKey(keyId)
-    watched.holders++
-    return { signal: watched.ended.signal, release: () => this.#release(watched, keyId) }
-  }
-
-  #watchedKey(id: string): Watched {
-    const known = this.#watched.get(id)
+export function watchKeys(applications: Pick<ApplicationStore, 'getKey'>) {
+  const all = new Map<string, Watched>()
+  const watchedKey = (id: string): Watched => {
+    const known = all.get(id)
     if (known && !known.ended.signal.aborted) return known
     const ended = new AbortController()
     setMaxListeners(Infinity, ended.signal)
@@ -42,18 +32,24 @@ export class KeyWatch {
       if (isAsked) return
       isAsked = true
       // A brief outage of the store says nothing about the key.
-      const key = await this.#applications.getKey(id).catch(() => null)
+      const key = await applications.getKey(id).catch(() => null)
       isAsked = false
       if (key === undefined || (key !== null && (key.expiresAt ?? Infinity) <= Date.now())) ended.abort()
     }
     const watched: Watched = { ended, timer: setInterval(() => void check(), keyCheckMs).unref(), holders: 0 }
-    this.#watched.set(id, watched)
+    all.set(id, watched)
     return watched
   }
-
-  #release(watched: Watched, id: string): void {
-    if (--watched.holders > 0) return
-    clearInterval(watched.timer)
-    if (this.#watched.get(id) === watched) this.#watched.delete(id)
+  return {
+    follow(keyId: string): Permission {
+      const watched = watchedKey(keyId)
+      watched.holders++
+      const release = () => {
+        if (--watched.holders > 0) return
+        clearInterval(watched.timer)
+        if (all.get(keyId) === watched) all.delete(keyId)
+      }
+      return { signal: watched.ended.signal, release }
+    },
   }
 }

@@ -1,3 +1,4 @@
+import { keepLatest } from '../keep-latest.js'
 import { codesOf, type KeyFingerprint, publicPart, sameText } from './api-key.js'
 import type { Sender } from '../options.js'
 
@@ -16,7 +17,7 @@ interface KnownKey {
 export class KnownKeys {
   readonly #known = new Map<string, KnownKey & { codes: Uint16Array }>()
   /** IDs of keys that an operator supplied, which have no public part for a look-up. */
-  readonly #supplied = new Set<string>()
+  readonly #supplied = new Map<string, true>()
 
   /** A verified key; `undefined` for any other. */
   find(key: string): KnownKey | undefined {
@@ -26,13 +27,9 @@ export class KnownKeys {
 
   /** Remembers a verified key. */
   add(key: string, { print, caller }: KnownKey): void {
-    if (publicPart(key).endsWith(print.id)) {
-      this.#known.set(publicPart(key), { codes: codesOf(key), print, caller })
-      dropOldest(this.#known)
-    } else {
-      this.#supplied.add(print.id)
-      dropOldest(this.#supplied)
-    }
+    const part = publicPart(key)
+    if (part.endsWith(print.id)) keepLatest(this.#known, part, { codes: codesOf(key), print, caller }, maxKnown)
+    else keepLatest(this.#supplied, print.id, true, maxKnown)
   }
 
   /** Whether a key with this ID was verified, if it has no public part. */
@@ -43,12 +40,5 @@ export class KnownKeys {
   /** Forgets a key that no longer works. */
   remove(key: string): void {
     this.#known.delete(publicPart(key))
-  }
-}
-
-function dropOldest(entries: Map<string, unknown> | Set<string>): void {
-  for (const oldest of entries.keys()) {
-    if (entries.size <= maxKnown) break
-    entries.delete(oldest)
   }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { mapInTurns } from '../../core/engine/limits/map-in-turns.js'
 import type { Turn } from '../../core/engine/limits/rested.js'
 import { json } from '../routing/answer.js'
-import { Problem } from '../routing/problem.js'
+import { notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { batchEntries, batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
 import { idempotencyHeader, idempotencyKey, jobFields, newJobProblems, requireUploads } from './create-job.js'
@@ -71,7 +71,7 @@ export const batchRoutes = [
       const app = call.caller.id
       const read = () => engine.batch(app, name, { turn: (work) => queries.slice(app, work) })
       const batch = await queries.request(app, read, call.request.signal)
-      if (!batch) throw new Problem('NOT_FOUND', 'There is no batch with this name, and no job in it.')
+      if (!batch) throw notFound('There is no batch with this name, and no job in it.')
       const { total, counts, progress } = batch
       const times = { createdAt: timeOrNull(batch.createdAt), endedAt: timeOrNull(batch.endedAt) }
       return json({ name, total, counts, progress, ...times })

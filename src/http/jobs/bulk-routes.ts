@@ -90,9 +90,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
         throw new Problem(
           'BAD_INPUT',
           'Name at least one filter, or send all: true for every job of the application.',
-          {
-            issues: [{ path: 'all', message: 'must be true if there is no filter' }],
-          },
+          { issues: [{ path: 'all', message: 'must be true if there is no filter' }] },
         )
       refuseSearchWithoutWords(filters.search)
       const bulk = async () => {

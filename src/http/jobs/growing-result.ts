@@ -3,7 +3,7 @@ import type { GrowingResult } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { notFound, Problem } from '../routing/problem.js'
 import { paced } from '../routing/paced.js'
 import { whilePermitted } from '../routing/permission.js'
 import { tooManyFollowers } from './job-events.js'
@@ -109,5 +109,5 @@ function notHere(job: JobRecord, isRunningHere: boolean): Problem {
       { reason: 'not_begun', headers: { 'retry-after': '1' } },
     )
   }
-  return new Problem('NOT_FOUND', 'The job has ended without such a result file. Check its `result` and `error`.')
+  return notFound('The job has ended without such a result file. Check its `result` and `error`.')
 }

@@ -6,7 +6,7 @@ import { growingResults } from './growing-bytes.js'
 import type { JobChange } from '../application-watch.js'
 import { pendingJobView } from './job-view.js'
 import { receiverView } from './receiver-view.js'
-import { Problem } from '../routing/problem.js'
+import { type Problem, rateLimited } from '../routing/problem.js'
 
 const reconnectMs = 2000
 const lastEventId = 'end'
@@ -49,11 +49,10 @@ function eventStream(call: KeyedCall, source: (signal: AbortSignal) => Frames): 
 
 export function tooManyFollowers(call: KeyedCall): Problem {
   const { waitingRequests, allWaitingRequests } = call.service.options.limits
-  return new Problem(
-    'RATE_LIMITED',
+  return rateLimited(
     `At most ${waitingRequests} requests of an application, and ${allWaitingRequests} in all, may wait for or follow ` +
       'jobs at a time. Close some, or poll the status instead.',
-    { headers: { 'retry-after': '10' } },
+    10,
   )
 }
 

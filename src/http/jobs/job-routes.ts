@@ -9,7 +9,7 @@ import { jobListQuerySchema, listJobs } from './job-list.js'
 import { jobView, pendingJobView } from './job-view.js'
 import { answerGrowing, answerGrowingPeaks } from './growing-result.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
-import { Problem } from '../routing/problem.js'
+import { conflict, notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema, peaksSchema } from '../schemas.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
@@ -152,13 +152,12 @@ export const jobRoutes = [
       const { engine } = call.service
       const events = engine.workflows.get(job.workflow)?.events ?? []
       if (!events.includes(name))
-        throw new Problem(
-          'NOT_FOUND',
+        throw notFound(
           `The workflow of the job takes no event ${JSON.stringify(name)} from clients, but ` +
             `${events.join(', ') || 'none'}.`,
         )
       const changed = await engine.sendEvent(job.id, name, body.value, { app: call.caller.id })
-      if (!changed) throw new Problem('CONFLICT', 'The job has ended, or it has had this event already.')
+      if (!changed) throw conflict('The job has ended, or it has had this event already.')
       return json(await jobView(changed, call))
     },
   }),
@@ -191,8 +190,7 @@ export const jobRoutes = [
       const job = await requireJob(call, params.id)
       const peaks = await call.service.engine.peaks(job, params.output, { signal: call.request.signal })
       if (peaks === undefined)
-        throw new Problem(
-          'NOT_FOUND',
+        throw notFound(
           'The job has no such result file. Its outputs are in `result`, unless they have expired or were sent to ' +
             'other storage.',
         )
@@ -299,8 +297,5 @@ function findJob(call: KeyedCall, id: string): Promise<JobRecord | undefined> {
 /** @throws Problem `NOT_FOUND`, the same for an unknown id, a malformed one and another application's job */
 function existing(job: JobRecord | undefined): JobRecord {
   if (job) return job
-  throw new Problem(
-    'NOT_FOUND',
-    'There is no job with this id. It may have been deleted, or it belongs to another application.',
-  )
+  throw notFound('There is no job with this id. It may have been deleted, or it belongs to another application.')
 }

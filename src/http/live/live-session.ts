@@ -3,7 +3,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { permit } from '../routing/permission.js'
 import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 import type { LiveFormat } from '../options.js'
-import { ReceivedSamples } from './received-samples.js'
+import { receivedSamples } from './received-samples.js'
 
 /** Closing codes of RFC 6455. */
 const closing = { done: 1000, badData: 1007, policy: 1008, failed: 1011, tryLater: 1013 } as const
@@ -58,7 +58,7 @@ export class LiveSession {
   async #separate(): Promise<void> {
     const { options } = this.#call.service
     if (!options.live) throw new Error('a stream was opened without the option live')
-    const samples = new ReceivedSamples(this.#socket)
+    const samples = receivedSamples(this.#socket)
     for await (const { bytes, seconds, isLate } of options.live.separate(samples, this.#format, this.#stopped.signal)) {
       await this.#sent(bytes)
       this.#seconds += seconds

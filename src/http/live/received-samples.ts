@@ -7,47 +7,39 @@ const mostBytes = 256 * 1024
 const messageBytes = 256
 
 /** The binary messages of a client, up to its text message `end`. Read once. */
-export class ReceivedSamples implements AsyncIterable<Uint8Array> {
-  readonly #socket: WebSocketConnection
-  readonly #queue: Uint8Array[] = []
-  #bytes = 0
-  #isEnded = false
-  #error: Error | undefined
-  #wake: (() => void) | undefined
+export function receivedSamples(socket: WebSocketConnection): AsyncGenerator<Uint8Array, void, void> {
+  const queue: Uint8Array[] = []
+  let bytes = 0
+  let isEnded = false
+  let failure: Error | undefined
+  let wake: (() => void) | undefined
+  socket.on('message', (data, isBinary) => {
+    // Nothing belongs to the stream after `end`, nor is it charged.
+    if (isEnded) return
+    if (isBinary) {
+      queue.push(data)
+      bytes += data.length + messageBytes
+      if (bytes > mostBytes) socket.pause()
+    } else if (String(data) === 'end') isEnded = true
+    else failure = badInput('unsupported_format', 'Send samples as binary messages, and "end" as text at the end.')
+    wake?.()
+  })
+  socket.on('close', () => {
+    isEnded = true
+    wake?.()
+  })
+  return received()
 
-  constructor(socket: WebSocketConnection) {
-    this.#socket = socket
-    socket.on('message', (data, isBinary) => {
-      // Nothing belongs to the stream after `end`, nor is it charged.
-      if (this.#isEnded) return
-      if (isBinary) this.#add(data)
-      else if (String(data) === 'end') this.#isEnded = true
-      else
-        this.#error = badInput('unsupported_format', 'Send samples as binary messages, and "end" as text at the end.')
-      this.#wake?.()
-    })
-    socket.on('close', () => {
-      this.#isEnded = true
-      this.#wake?.()
-    })
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, void> {
+  async function* received() {
     for (;;) {
-      if (this.#error) throw this.#error
-      const next = this.#queue.shift()
+      if (failure) throw failure
+      const next = queue.shift()
       if (next) {
-        this.#bytes -= next.length + messageBytes
-        if (this.#bytes <= mostBytes) this.#socket.resume()
+        bytes -= next.length + messageBytes
+        if (bytes <= mostBytes) socket.resume()
         yield next
-      } else if (this.#isEnded) return
-      else await new Promise<void>((resolve) => (this.#wake = resolve))
+      } else if (isEnded) return
+      else await new Promise<void>((resolve) => (wake = resolve))
     }
-  }
-
-  #add(data: Uint8Array): void {
-    this.#queue.push(data)
-    this.#bytes += data.length + messageBytes
-    if (this.#bytes > mostBytes) this.#socket.pause()
   }
 }

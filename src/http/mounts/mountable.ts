@@ -1,4 +1,4 @@
-import { StemworkError } from '../../core/engine/errors.js'
+import { invalidOptions } from '../../core/engine/errors.js'
 import { type ApiAnswer, toResponse } from '../routing/answer.js'
 import { type ApiRequest, WebRequestReader } from '../routing/api-request.js'
 
@@ -45,8 +45,7 @@ export function plainAnswerOf(handler: Handler & { [plainAnswer]?: Answer }): An
 /** @throws StemworkError `INVALID_OPTIONS` if it is not a handler, for example the engine itself. */
 export function checkHandler(handler: unknown): void {
   if (typeof handler === 'function') return
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     'A mount needs the handler that createHandler(engine) returns, but got ' +
       `${handler === null ? 'null' : typeof handler}.`,
   )
@@ -59,8 +58,5 @@ export function checkHandler(handler: unknown): void {
  */
 export function mountPathOf({ path = '' }: { path?: string }): string {
   if (typeof path === 'string' && /^(\/.*)?$/.test(path)) return path.replace(/\/+$/, '')
-  throw new StemworkError(
-    'INVALID_OPTIONS',
-    `The path of a mount must begin with "/", for example "/v1", but is ${JSON.stringify(path)}.`,
-  )
+  throw invalidOptions(`The path of a mount must begin with "/", for example "/v1", but is ${JSON.stringify(path)}.`)
 }

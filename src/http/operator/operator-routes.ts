@@ -6,7 +6,7 @@ import { searchWords } from '../../core/engine/job/search-text.js'
 import type { HttpEngine } from '../http-engine.js'
 import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { notFound, Problem } from '../routing/problem.js'
 import { defineRoute, type Route, type RouteDefinition } from '../routing/route.js'
 import { type PageText, pageAnswer } from '../service/page.js'
 import { pageAssetRoute } from '../service/page-assets.js'
@@ -15,7 +15,7 @@ import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.
 import { sessionCookie } from '../routing/page-session.js'
 import { endRoute, isSecure, requireOwnPage } from '../service/session-routes.js'
 import { requireOperator, requireOperatorKey } from './operator-access.js'
-import { OverviewReader } from './overview.js'
+import { overviewReader } from './overview.js'
 
 const page: PageText = {
   name: 'operator',
@@ -28,10 +28,10 @@ const page: PageText = {
   ],
 }
 
-const readers = new WeakMap<object, OverviewReader>()
+const readers = new WeakMap<object, ReturnType<typeof overviewReader>>()
 
-function overviewOf({ service }: Call): OverviewReader {
-  const reader = readers.get(service) ?? new OverviewReader(service.engine)
+function overviewOf({ service }: Call) {
+  const reader = readers.get(service) ?? overviewReader(service.engine)
   readers.set(service, reader)
   return reader
 }
@@ -210,11 +210,10 @@ function factsOf(engine: HttpEngine, job: JobRecord | undefined): Promise<JobFac
 }
 
 async function limitsOf({ service: { engine } }: Call, app: string): Promise<LimitFacts> {
-  if (!(await engine.applications.getApplication(app)))
-    throw new Problem('NOT_FOUND', 'There is no application with this id.')
+  if (!(await engine.applications.getApplication(app))) throw notFound('There is no application with this id.')
   return await engine.limits(app)
 }
 
 function noJob(): Problem {
-  return new Problem('NOT_FOUND', 'There is no job with this id, or it was deleted.')
+  return notFound('There is no job with this id, or it was deleted.')
 }

@@ -1,6 +1,7 @@
 import type { PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { idOf } from '../../core/engine/job/scheduling.js'
+import { remembered } from '../../core/engine/limits/remembered.js'
 import type { HttpEngine } from '../http-engine.js'
 import { type Ended, EndedCounts } from './ended-counts.js'
 import type { Overview, QueueFacts, UsageFacts, WorkerFacts } from './answers.js'
@@ -16,47 +17,26 @@ const usageKeptMs = 60_000
 const mostUsers = 50
 
 /** The state of the whole store, read at most every two seconds for any number of viewers. */
-export class OverviewReader {
-  readonly #engine: HttpEngine
-  readonly #ended: EndedCounts
-  #last: { at: number; overview: Promise<Overview> } | undefined
-  #usage: { at: number; facts: Promise<UsageFacts[]> } | undefined
-
-  constructor(engine: HttpEngine) {
-    this.#engine = engine
-    this.#ended = new EndedCounts(engine)
-  }
-
-  read(): Promise<Overview> {
-    const at = Date.now()
-    if (!this.#last || at - this.#last.at >= keptMs) {
-      const overview = readOverview(this.#engine, at, { ending: this.#ended.read(at), using: this.#usageAt(at) })
-      this.#last = { at, overview }
-      overview.catch(() => (this.#last = undefined))
-    }
-    return this.#last.overview
-  }
-
-  #usageAt(at: number): Promise<UsageFacts[]> {
-    if (!this.#usage || at - this.#usage.at >= usageKeptMs) {
-      const facts = usageOf(this.#engine, at)
-      this.#usage = { at, facts }
-      facts.catch(() => (this.#usage = undefined))
-    }
-    return this.#usage.facts
-  }
-
-  /** Call after a change, so that its author sees it. */
-  forget(): void {
-    this.#last = undefined
+export function overviewReader(engine: HttpEngine) {
+  const ended = new EndedCounts(engine)
+  const usage = remembered(() => usageOf(engine, Date.now()), usageKeptMs)
+  const fromNowOn = () => remembered(() => readOverview(engine, ended, usage), keptMs)
+  let read = fromNowOn()
+  return {
+    read: () => read(),
+    /** Call after a change, so that its author sees it. */
+    forget() {
+      read = fromNowOn()
+    },
   }
 }
 
 async function readOverview(
   engine: HttpEngine,
-  at: number,
-  counting: { ending: Promise<Ended | undefined>; using: Promise<UsageFacts[]> },
+  counts: EndedCounts,
+  readUsage: () => Promise<UsageFacts[]>,
 ): Promise<Overview> {
+  const at = Date.now()
   const [running, pools, workers, rules, applications, health, ended, usage] = await Promise.all([
     engine.list({ statuses: ['STARTED'], limit: mostRunning }),
     engine.pools(),
@@ -64,8 +44,8 @@ async function readOverview(
     engine.schedulingRules(),
     engine.applications.listApplications(),
     engine.health(),
-    counting.ending,
-    counting.using,
+    counts.read(at),
+    readUsage(),
   ])
   return {
     at,

@@ -1,7 +1,6 @@
 import { type ErrorCode, StemworkError } from '../../core/engine/errors.js'
 import type { FieldIssue } from '../../core/engine/job/field-issues.js'
-import type { ApiAnswer } from './answer.js'
-import { json } from './answer.js'
+import { type ApiAnswer, json } from './answer.js'
 
 interface ProblemType {
   status: number
@@ -67,6 +66,19 @@ export class Problem extends Error {
   get status(): number {
     return problemTypes[this.code].status
   }
+}
+
+export function notFound(message: string): Problem {
+  return new Problem('NOT_FOUND', message)
+}
+
+export function conflict(message: string): Problem {
+  return new Problem('CONFLICT', message)
+}
+
+/** @param seconds after which the client may try again */
+export function rateLimited(message: string, seconds: number): Problem {
+  return new Problem('RATE_LIMITED', message, { headers: { 'retry-after': String(seconds) } })
 }
 
 /** One field of the request has a value that only its handler can refuse. */

@@ -1,6 +1,6 @@
 import { type Spent, timed } from '../../core/engine/limits/rested.js'
 import { Shares } from '../../core/engine/limits/shares.js'
-import { Problem } from './problem.js'
+import { type Problem, rateLimited } from './problem.js'
 
 /** Requests of one application that may wait for an earlier one of this kind. */
 const mostWaiting = 50
@@ -41,10 +41,9 @@ export class QueryTurns {
 }
 
 function tooManyWaiting(): Problem {
-  return new Problem(
-    'RATE_LIMITED',
+  return rateLimited(
     'Lists, archives, batches and bulk changes of an application, and documents of the service, are made one at a ' +
       `time, and ${mostWaiting} may wait. Send this request again when others have been answered.`,
-    { headers: { 'retry-after': '5' } },
+    5,
   )
 }

@@ -1,5 +1,5 @@
 import type { HandlerOptions } from '../options.js'
-import { Problem } from './problem.js'
+import { type Problem, rateLimited } from './problem.js'
 
 /** The rate limit that a request counts against. */
 export type RatePolicy = 'create' | 'status' | 'other' | 'link'
@@ -26,74 +26,72 @@ interface Limit {
 
 const minPruneSize = 10_000
 
-/** Token buckets, one for each application and policy, in this process. */
-export class RateLimiter {
-  readonly #limits: Partial<Record<RatePolicy, Limit>>
-  readonly #now: () => number
+export type RateLimiter = ReturnType<typeof rateLimiter>
 
-  /** @param now monotonic milliseconds. */
-  constructor(rates: Pick<HandlerOptions['rateLimits'], RatePolicy>, now: () => number = () => performance.now()) {
-    const policies = ['create', 'status', 'other', 'link'] as const
-    this.#limits = Object.fromEntries(
-      policies.flatMap((policy) => (rates[policy] ? [[policy, newLimit(policy, rates[policy])]] : [])),
-    )
-    this.#now = now
-  }
+/** Token buckets, one for each application and policy, in this process. @param now monotonic milliseconds */
+export function rateLimiter(
+  rates: Pick<HandlerOptions['rateLimits'], RatePolicy>,
+  now: () => number = () => performance.now(),
+) {
+  const policies = ['create', 'status', 'other', 'link'] as const
+  const limits: Partial<Record<RatePolicy, Limit>> = Object.fromEntries(
+    policies.flatMap((policy) => (rates[policy] ? [[policy, newLimit(policy, rates[policy])]] : [])),
+  )
+  return {
+    /**
+     * Counts one request and adds headers with the number left.
+     *
+     * @throws Problem `RATE_LIMITED`.
+     */
+    take(app: string, policy: RatePolicy, headers: Record<string, string>): void {
+      const limit = limits[policy]
+      if (!limit) return
+      const { rate, perMs, buckets } = limit
+      const at = now()
+      let bucket = buckets.get(app)
+      if (!bucket) {
+        if (buckets.size >= limit.pruneAbove) prune(limit, at)
+        buckets.set(app, (bucket = { tokens: rate.requests, at }))
+      }
+      const tokens = Math.min(rate.requests, bucket.tokens + (at - bucket.at) * perMs)
+      bucket.at = at
+      if (tokens >= 1) {
+        bucket.tokens = tokens - 1
+        addRateHeaders(headers, limit, Math.floor(tokens - 1), (rate.requests - tokens + 1) / perMs)
+        return
+      }
+      bucket.tokens = tokens
+      const waitMs = (1 - tokens) / perMs
+      addRateHeaders(headers, limit, 0, waitMs)
+      throw tooMany(rate, waitMs)
+    },
 
-  /**
-   * Counts one request and adds headers with the number left.
-   *
-   * @throws Problem `RATE_LIMITED`.
-   */
-  take(app: string, policy: RatePolicy, headers: Record<string, string>): void {
-    const limit = this.#limits[policy]
-    if (!limit) return
-    const { rate, perMs, buckets } = limit
-    const now = this.#now()
-    let bucket = buckets.get(app)
-    if (!bucket) {
-      if (buckets.size >= limit.pruneAbove) prune(limit, now)
-      buckets.set(app, (bucket = { tokens: rate.requests, at: now }))
-    }
-    const tokens = Math.min(rate.requests, bucket.tokens + (now - bucket.at) * perMs)
-    bucket.at = now
-    if (tokens >= 1) {
-      bucket.tokens = tokens - 1
-      addRateHeaders(headers, limit, Math.floor(tokens - 1), (rate.requests - tokens + 1) / perMs)
-      return
-    }
-    bucket.tokens = tokens
-    const waitMs = (1 - tokens) / perMs
-    addRateHeaders(headers, limit, 0, waitMs)
-    throw tooMany(rate, waitMs)
-  }
+    /** Charges an accepted request more, once its cost is known. The balance may become negative. */
+    charge(app: string, policy: RatePolicy, requests: number): void {
+      const bucket = limits[policy]?.buckets.get(app)
+      if (bucket) bucket.tokens -= requests
+    },
 
-  /** Charges an accepted request more, once its cost is known. The balance may become negative. */
-  charge(app: string, policy: RatePolicy, requests: number): void {
-    const bucket = this.#limits[policy]?.buckets.get(app)
-    if (bucket) bucket.tokens -= requests
-  }
-
-  /**
-   * For an accepted request that has waited while others were charged.
-   *
-   * @throws Problem `RATE_LIMITED` if the balance is negative.
-   */
-  refuseDebtor(app: string, policy: RatePolicy): void {
-    const limit = this.#limits[policy]
-    const bucket = limit?.buckets.get(app)
-    if (!limit || !bucket) return
-    const tokens = bucket.tokens + (this.#now() - bucket.at) * limit.perMs
-    if (tokens < 0) throw tooMany(limit.rate, (1 - tokens) / limit.perMs)
+    /**
+     * For an accepted request that has waited while others were charged.
+     *
+     * @throws Problem `RATE_LIMITED` if the balance is negative.
+     */
+    refuseDebtor(app: string, policy: RatePolicy): void {
+      const limit = limits[policy]
+      const bucket = limit?.buckets.get(app)
+      if (!limit || !bucket) return
+      const tokens = bucket.tokens + (now() - bucket.at) * limit.perMs
+      if (tokens < 0) throw tooMany(limit.rate, (1 - tokens) / limit.perMs)
+    },
   }
 }
 
 function tooMany({ requests, perSeconds }: Rate, waitMs: number): Problem {
-  return new Problem(
-    'RATE_LIMITED',
+  return rateLimited(
     `More than ${requests} such requests in ${perSeconds} s; a large list or batch counts as several. Wait for the ` +
       'time in Retry-After, then continue more slowly.',
-    { headers: { 'retry-after': String(Math.ceil(waitMs / 1000)) } },
+    Math.ceil(waitMs / 1000),
   )
 }
 

@@ -13,38 +13,31 @@ const maxRecent = { paths: 1000, length: 200 }
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Route['method'][]
 
 /** Finds the route of a request. Fixed segments win over params, whatever the method. */
-export class RouteTable {
-  readonly routes: readonly Route[]
-  readonly #router = createRouter<Route>()
+export function routeTable(routes: readonly Route[]) {
+  const router = createRouter<Route>()
+  for (const route of routes) addRoute(router, route.method, route.path, route)
   /** Routes that were found lately, by method and path: a client that polls a job sends the same one each time. */
-  readonly #recent = new Map<string, Match>()
+  const recent = new Map<string, Match>()
 
-  constructor(routes: readonly Route[]) {
-    this.routes = routes
-    for (const route of routes) addRoute(this.#router, route.method, route.path, route)
-  }
-
-  /** Whether a path ends like one of our routes, for example `/v1/job` and `/media/job`. */
-  hasRouteAtEndOf(path: string): boolean {
-    // For 16 KiB of slashes, looking at each end of the path would take seconds.
-    if (path.length > maxRecent.length) return false
-    for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', at + 1))
-      if (this.match('GET', path, at).kind !== 'none') return true
-    return false
+  const remember = (target: string, match: Match) => {
+    if (target.length > maxRecent.length) return match
+    if (recent.size >= maxRecent.paths) recent.clear()
+    recent.set(target, match)
+    return match
   }
 
   /** @param path below its first `baseLength` characters beginning with a slash, not yet percent-decoded. */
-  match(method: string, path: string, baseLength: number): Match {
+  const match = (method: string, path: string, baseLength: number): Match => {
     const below = path.slice(baseLength) || '/'
     const target = `${method} ${below}`
-    const recent = this.#recent.get(target)
-    if (recent) return recent
-    const all = methods.flatMap((each) => findRoute(this.#router, each, below) ?? [])
+    const known = recent.get(target)
+    if (known) return known
+    const all = methods.flatMap((each) => findRoute(router, each, below) ?? [])
     // A fixed segment is one resource, and a param in its place another: DELETE /job/events deletes no job.
     const fewest = Math.min(...all.map(({ data }) => paramsIn(data.path)))
     const closest = all.filter(({ data }) => paramsIn(data.path) === fewest)
     const found = closest.find(({ data }) => data.method === (method === 'HEAD' ? 'GET' : method))
-    if (found) return this.#remember(target, { kind: 'route', route: found.data, params: found.params ?? {} })
+    if (found) return remember(target, { kind: 'route', route: found.data, params: found.params ?? {} })
     const allow = closest.map(({ data }) => data.method)
     if (allow.length === 0) return { kind: 'none' }
     return {
@@ -54,12 +47,16 @@ export class RouteTable {
     }
   }
 
-  #remember(target: string, match: Match): Match {
-    if (target.length > maxRecent.length) return match
-    if (this.#recent.size >= maxRecent.paths) this.#recent.clear()
-    this.#recent.set(target, match)
-    return match
+  /** Whether a path ends like one of our routes, for example `/v1/job` and `/media/job`. */
+  const hasRouteAtEndOf = (path: string) => {
+    // For 16 KiB of slashes, looking at each end of the path would take seconds.
+    if (path.length > maxRecent.length) return false
+    for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', at + 1))
+      if (match('GET', path, at).kind !== 'none') return true
+    return false
   }
+
+  return { match, hasRouteAtEndOf }
 }
 
 function paramsIn(path: string): number {

@@ -4,7 +4,7 @@ import type { ApiRequest } from './api-request.js'
 import { Problem } from './problem.js'
 import type { RequestUrl } from './request-url.js'
 import type { Route } from './route.js'
-import { type Match, RouteTable } from './route-table.js'
+import { type Match, routeTable } from './route-table.js'
 
 /** Where a request goes. */
 export interface Destination {
@@ -16,53 +16,43 @@ export interface Destination {
   deprecated?: HandlerOptions['deprecated'][string]
 }
 
-type BasePaths = Pick<HandlerOptions, 'basePath' | 'deprecated'>
-
 /** Finds routes below the base paths of the service. */
-export class Router {
-  readonly #table: RouteTable
-  readonly #options: BasePaths
-  readonly #logger: Logger
-  #isMisplacedTold = false
+export function createLocator(
+  routes: readonly Route[],
+  { basePath: bases, deprecated }: Pick<HandlerOptions, 'basePath' | 'deprecated'>,
+  logger: Logger,
+) {
+  const table = routeTable(routes)
+  let isMisplacedTold = false
 
-  constructor(routes: readonly Route[], options: BasePaths, logger: Logger) {
-    this.#table = new RouteTable(routes)
-    this.#options = options
-    this.#logger = logger
-  }
-
-  /** @throws Problem `BAD_INPUT` for an invalid address */
-  locate(request: ApiRequest, mountPath: string): Destination {
-    const destination = this.#destination(request.method, readAddress(request), escaped(mountPath))
-    if (destination.match.kind === 'none') this.#tellMisplaced(destination)
-    return destination
-  }
-
-  #destination(method: string, url: RequestUrl, mountPath: string): Destination {
-    const { basePath: bases, deprecated } = this.#options
+  const find = (method: string, url: RequestUrl, mountPath: string): Destination => {
     for (const base of bases) {
       const basePath = mountPath + base
       if (!isBelow(url.pathname, basePath)) continue
-      const match = this.#table.match(method, url.pathname, basePath.length)
-      return { url, match, basePath, deprecated: deprecated[base] }
+      return { url, match: table.match(method, url.pathname, basePath.length), basePath, deprecated: deprecated[base] }
     }
-    const found = isBelow(url.pathname, mountPath)
-      ? this.#table.match(method, url.pathname, mountPath.length)
-      : undefined
+    const found = isBelow(url.pathname, mountPath) ? table.match(method, url.pathname, mountPath.length) : undefined
     const match: Match = found?.kind === 'route' && found.route.atRoot ? found : { kind: 'none' }
     return { url, match, basePath: mountPath + bases[0] }
   }
 
   /** Warns the host, once, of a request for one of our routes under another path: the mount path is probably wrong. */
-  #tellMisplaced({ url: { pathname: path }, basePath }: Destination): void {
-    if (this.#isMisplacedTold || !this.#table.hasRouteAtEndOf(path)) return
-    this.#isMisplacedTold = true
-    this.#logger.warn(
+  const tellMisplaced = ({ url: { pathname: path }, basePath }: Destination) => {
+    if (isMisplacedTold || !table.hasRouteAtEndOf(path)) return
+    isMisplacedTold = true
+    logger.warn(
       { path, expected: `${basePath}/...` },
       'A request for a route of this service used another path. Its paths begin with the path of the mount ' +
         '(Express and Fastify report it; for the other mounts, set `path`), followed by `basePath` of ' +
         'createHandler. Set each part once.',
     )
+  }
+
+  /** @throws Problem `BAD_INPUT` for an invalid address */
+  return (request: ApiRequest, mountPath: string): Destination => {
+    const destination = find(request.method, readAddress(request), escaped(mountPath))
+    if (destination.match.kind === 'none') tellMisplaced(destination)
+    return destination
   }
 }
 

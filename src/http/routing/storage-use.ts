@@ -2,7 +2,7 @@ import { uploadsPrefix } from '../../core/engine/job/blob-keys.js'
 import { rested, type Turn } from '../../core/engine/limits/rested.js'
 import { Shares } from '../../core/engine/limits/shares.js'
 import type { HttpEngine } from '../http-engine.js'
-import { Problem } from './problem.js'
+import { conflict, Problem, rateLimited } from './problem.js'
 
 export interface StorageLimits {
   /** Bytes of uploads and results that an application may keep; false: no limit. */
@@ -221,17 +221,15 @@ function storageFull(maxBytes: number): Problem {
 }
 
 function beingWritten(): Problem {
-  return new Problem(
-    'CONFLICT',
+  return conflict(
     'Another request is uploading with this link, and a link accepts one at a time. Wait for its response, or get ' +
       'a new ticket from GET /upload.',
   )
 }
 
 function tooManyUploads(limit: number): Problem {
-  return new Problem(
-    'RATE_LIMITED',
+  return rateLimited(
     `An application may send at most ${limit} uploads at a time. Wait for some to end, then send this one again.`,
-    { headers: { 'retry-after': '10' } },
+    10,
   )
 }

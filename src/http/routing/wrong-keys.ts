@@ -1,59 +1,49 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import type { ApiRequest } from './api-request.js'
+import { keepLatest } from '../keep-latest.js'
 import { addressGroup } from '../auth/address-group.js'
 import type { HandlerOptions } from '../options.js'
-import { Problem } from './problem.js'
+import { rateLimited } from './problem.js'
 
 const maxAddresses = 10_000
 
 /** `own`: of our form with a valid checksum, so no typing error. `any`: all others. Each has its own count. */
 export type KeyForm = 'own' | 'any'
 
-/** Counts wrong API keys by address, in this process and in bounded memory. */
-export class WrongKeys {
-  readonly #rate: HandlerOptions['rateLimits']['wrongKeys']
-  readonly #now: () => number
+export type WrongKeys = ReturnType<typeof wrongKeyCounts>
+
+/** Counts wrong API keys by address, in this process and in bounded memory. @param now monotonic milliseconds */
+export function wrongKeyCounts(
+  rate: HandlerOptions['rateLimits']['wrongKeys'],
+  now: () => number = () => performance.now(),
+) {
   /** Tokens left at a time, by form and address; the most recently counted ones are at the end. */
-  readonly #buckets = new Map<string, { tokens: number; at: number }>()
-
-  /** @param now monotonic milliseconds. */
-  constructor(rate: HandlerOptions['rateLimits']['wrongKeys'], now: () => number = () => performance.now()) {
-    this.#rate = rate
-    this.#now = now
-  }
-
-  /** @throws Problem `RATE_LIMITED` if too many came from the address. An unknown address is let through. */
-  refuseExcess(address: string | undefined, form: KeyForm): void {
-    if (!this.#rate || address === undefined) return
-    const tokens = this.#tokens(`${form} ${address}`)
-    if (tokens >= 1) return
-    const { requests, perSeconds } = this.#rate
-    throw new Problem(
-      'RATE_LIMITED',
-      `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. ` +
-        'Check the key, and wait for the time in Retry-After.',
-      { headers: { 'retry-after': String(Math.ceil(((1 - tokens) * perSeconds) / requests)) } },
-    )
-  }
-
-  count(address: string | undefined, form: KeyForm): void {
-    if (!this.#rate || address === undefined) return
-    const counted = `${form} ${address}`
-    const tokens = Math.max(0, this.#tokens(counted) - 1)
-    this.#buckets.delete(counted)
-    this.#buckets.set(counted, { tokens, at: this.#now() })
-    for (const oldest of this.#buckets.keys()) {
-      if (this.#buckets.size <= maxAddresses) break
-      this.#buckets.delete(oldest)
-    }
-  }
-
-  #tokens(counted: string): number {
-    if (!this.#rate) return Infinity
-    const { requests, perSeconds } = this.#rate
-    const bucket = this.#buckets.get(counted)
+  const buckets = new Map<string, { tokens: number; at: number }>()
+  const tokensOf = (counted: string, { requests, perSeconds }: Exclude<typeof rate, false>) => {
+    const bucket = buckets.get(counted)
     if (!bucket) return requests
-    return Math.min(requests, bucket.tokens + ((this.#now() - bucket.at) * requests) / (perSeconds * 1000))
+    return Math.min(requests, bucket.tokens + ((now() - bucket.at) * requests) / (perSeconds * 1000))
+  }
+  return {
+    /** @throws Problem `RATE_LIMITED` if too many came from the address. An unknown address is let through. */
+    refuseExcess(address: string | undefined, form: KeyForm): void {
+      if (!rate || address === undefined) return
+      const tokens = tokensOf(`${form} ${address}`, rate)
+      if (tokens >= 1) return
+      const { requests, perSeconds } = rate
+      throw rateLimited(
+        `Too many requests with wrong API keys came from this address: more than ${requests} in ${perSeconds} s. ` +
+          'Check the key, and wait for the time in Retry-After.',
+        Math.ceil(((1 - tokens) * perSeconds) / requests),
+      )
+    },
+
+    count(address: string | undefined, form: KeyForm): void {
+      if (!rate || address === undefined) return
+      const counted = `${form} ${address}`
+      const tokens = Math.max(0, tokensOf(counted, rate) - 1)
+      keepLatest(buckets, counted, { tokens, at: now() }, maxAddresses)
+    },
   }
 }
 

@@ -5,7 +5,7 @@ import { brotliCompress, constants } from 'node:zlib'
 import { installedFile } from '../../core/engine/package-files.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { acceptedEncoding } from './page-assets.js'
 
@@ -35,7 +35,7 @@ async function deviceFile(call: Call, name: string): Promise<ApiAnswer> {
   const type = /^[\w-]+\.(js|wasm|onnx)$/.exec(name)?.[1]
   const path = installedFile(type === 'onnx' ? 'models/embedded/' : 'dist/browser/') + name
   const facts = type === undefined ? undefined : await stat(path).catch(() => undefined)
-  if (type === undefined || !facts?.isFile()) throw new Problem('NOT_FOUND', 'The page has no such part.')
+  if (type === undefined || !facts?.isFile()) throw notFound('The page has no such part.')
   const encoding = acceptedEncoding(call.request.headers.get('accept-encoding')) === 'br' ? 'br' : 'identity'
   const etag = `"${facts.size.toString(36)}-${Math.floor(facts.mtimeMs).toString(36)}-${encoding}"`
   const headers: Record<string, string> = {

@@ -3,7 +3,7 @@ import type { ApiKey } from '../../core/engine/ports/application-store.js'
 import { json } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { issueKey, revokeKey } from '../auth/applications.js'
-import { Problem } from '../routing/problem.js'
+import { conflict, notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { issuedKeySchema, keyListSchema, keyViewSchema, newKeySchema } from '../schemas.js'
 
@@ -36,10 +36,7 @@ export const keyRoutes = [
       const { applications } = call.service.engine
       const keys = await applications.listKeys(call.caller.id)
       if (keys.filter(isWorking).length >= maxWorkingKeys)
-        throw new Problem(
-          'CONFLICT',
-          `An application may have ${maxWorkingKeys} keys. Revoke one that is no longer used.`,
-        )
+        throw conflict(`An application may have ${maxWorkingKeys} keys. Revoke one that is no longer used.`)
       // One at most, but for those that earlier versions kept.
       const forgotten = keys.filter((key) => !isWorking(key)).slice(maxEndedKeys, maxEndedKeys + 10)
       for (const key of forgotten) await applications.deleteKey?.(key)
@@ -58,13 +55,8 @@ export const keyRoutes = [
     async handle(call, { params }) {
       const { applications } = call.service.engine
       const key = (await workingKeys(call)).find(({ id }) => id === params.id)
-      if (!key)
-        throw new Problem(
-          'NOT_FOUND',
-          'The application has no working key with this id. List the keys to see their ids.',
-        )
-      if (key.id === call.caller.keyId)
-        throw new Problem('CONFLICT', 'A key cannot revoke itself. Send the request with another key.')
+      if (!key) throw notFound('The application has no working key with this id. List the keys to see their ids.')
+      if (key.id === call.caller.keyId) throw conflict('A key cannot revoke itself. Send the request with another key.')
       return json(keyView(await revokeKey(applications, key.id), call))
     },
   }),

@@ -1,5 +1,4 @@
-import type { ApiAnswer } from '../routing/answer.js'
-import { text } from '../routing/answer.js'
+import { type ApiAnswer, text } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { code, escape, htmlDocument } from './docs-html.js'
 import { pageHeaders } from './page.js'

@@ -29,14 +29,14 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, JsonObject>; securitySchemes: JsonObject }
 }
 
+/** Workflows with the schemas of their params. */
+type Described = readonly { id: string; params: JsonObject }[]
+
 /**
  * The OpenAPI 3.1 document of a route table: the schemas that check requests, with the params of the workflows.
  * `servers` is left to the caller, as is the address of the service, `{base}` in examples.
  */
-export function openApiDocument(
-  routes: readonly Route[],
-  workflows: readonly { id: string; params: JsonObject }[],
-): Omit<OpenApiDocument, 'servers'> {
+export function openApiDocument(routes: readonly Route[], workflows: Described): Omit<OpenApiDocument, 'servers'> {
   const schemas = new Components()
   const paths: OpenApiDocument['paths'] = {}
   for (const route of routes) {
@@ -77,10 +77,7 @@ export function openApiDocument(
 }
 
 /** What the params of a new job may be: those of a workflow here, or of one that does not describe its own. */
-function describeParams(
-  schemas: Record<string, JsonObject>,
-  workflows: readonly { id: string; params: JsonObject }[],
-): void {
+function describeParams(schemas: Record<string, JsonObject>, workflows: Described): void {
   const newJob = schemas.NewJob as { properties: Record<string, JsonObject> } | undefined
   if (!newJob) return
   const known = workflows
@@ -95,11 +92,7 @@ function describeParams(
 }
 
 /** Examples of the JSON that a request sends, and of that which a successful one returns. */
-function addExamples(
-  { requestBody, responses }: Operation,
-  schemas: Components,
-  workflows: readonly { id: string; params: JsonObject }[],
-): void {
+function addExamples({ requestBody, responses }: Operation, schemas: Components, workflows: Described): void {
   const { 200: success } = responses
   for (const content of [requestBody?.content, success?.content]) {
     const json = content?.['application/json']
@@ -108,11 +101,7 @@ function addExamples(
 }
 
 /** The example, with a workflow that this service has where it names one with params. */
-function offered(
-  example: unknown,
-  schemas: Record<string, JsonObject>,
-  workflows: readonly { id: string; params: JsonObject }[],
-): unknown {
+function offered(example: unknown, schemas: Record<string, JsonObject>, workflows: Described): unknown {
   if (typeof example !== 'object' || example === null) return example
   if (Array.isArray(example)) return example.map((one) => offered(one, schemas, workflows))
   const { workflow, params } = example as JsonObject

@@ -6,7 +6,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { installedFile } from '../../core/engine/package-files.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { notFound, type Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 
 const types: Record<string, string | undefined> = {
@@ -47,7 +47,7 @@ export async function consoleParts(): Promise<string[]> {
 }
 
 function missing(): Problem {
-  return new Problem('NOT_FOUND', 'The page has no such part.')
+  return notFound('The page has no such part.')
 }
 
 /** The route of the parts of a page. */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { json, text } from '../routing/answer.js'
 import { rotateWebhookSecret } from '../auth/applications.js'
 import { pageQuerySchema } from '../jobs/job-list.js'
-import { Problem } from '../routing/problem.js'
+import { notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import {
   applicationViewSchema,
@@ -44,7 +44,7 @@ export const serviceRoutes = [
       const { applications } = call.service.engine
       const { id } = call.caller
       if (!(await applications.getApplication(id)))
-        throw new Problem('NOT_FOUND', 'The service does not manage this application. Ask the operator for its secret.')
+        throw notFound('The service does not manage this application. Ask the operator for its secret.')
       const overlapMs = overlapSeconds === undefined ? undefined : overlapSeconds * 1000
       return json({ secret: await rotateWebhookSecret(applications, id, { secret, overlapMs }) })
     },
@@ -87,8 +87,7 @@ export const serviceRoutes = [
       const { engine } = call.service
       const id = params.id.replaceAll(/%2f/gi, '/')
       const workflow = engine.workflows.get(id)
-      if (!workflow)
-        throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists all workflows.')
+      if (!workflow) throw notFound('There is no workflow with this id. GET /workflow lists all workflows.')
       const unavailable = engine.unavailableWorkflows().get(workflow.id)
       const aliasOf = id === workflow.id ? undefined : workflow.id
       return json({ ...workflowView(workflow, engine.options.limits), id, aliasOf, unavailable })
@@ -136,10 +135,7 @@ export const operatorRoutes = [
     problems: ['NOT_FOUND'],
     async handle({ service }) {
       if (!service.metrics)
-        throw new Problem(
-          'NOT_FOUND',
-          'Metrics are turned off. The operator can turn them on with the option `metrics`.',
-        )
+        throw notFound('Metrics are turned off. The operator can turn them on with the option `metrics`.')
       return text(await service.metrics.text(), 'text/plain; version=0.0.4; charset=utf-8', {
         'cache-control': 'no-store',
       })

@@ -4,7 +4,7 @@ import { authenticate, authenticateKey } from '../routing/authenticate.js'
 import type { Call } from '../routing/call.js'
 import { endedCookie, isOwnPage, sessionCookie, sessionOf, type SignInPage } from '../routing/page-session.js'
 import { type SealedKey, signInCode } from '../auth/sealed-key.js'
-import { Problem } from '../routing/problem.js'
+import { conflict, Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 
 const codeSchema = z.string().min(1).max(2000)
@@ -131,8 +131,5 @@ function openCode(call: Call, code: string): SealedKey {
 async function takeCode(call: Call, { id, expiresAt }: SealedKey): Promise<void> {
   const isFirst = await call.service.engine.useOnce(`sign-in link ${id}`, Math.max(1000, expiresAt - Date.now()))
   if (isFirst) return
-  throw new Problem(
-    'CONFLICT',
-    'The link was used already, and signs in only once. Ask for a new one, or sign in with the key.',
-  )
+  throw conflict('The link was used already, and signs in only once. Ask for a new one, or sign in with the key.')
 }

@@ -4,7 +4,7 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 import { readSlices, sliceRows } from '../../core/engine/queries/job-slices.js'
 import { type ApiAnswer, empty, json } from '../routing/answer.js'
 import type { Call, KeyedCall } from '../routing/call.js'
-import { invalidField, Problem } from '../routing/problem.js'
+import { invalidField, notFound, Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { paced } from '../routing/paced.js'
 import { archiveEntries, archiveName, keptOutputs, maxArchiveJobs } from './archive.js'
@@ -39,8 +39,7 @@ export const archiveRoutes = [
     async handle(call, { query }) {
       const jobs = (await wantedJobs(call, query)).filter((job) => keptOutputs(job).length > 0)
       if (jobs.length === 0) {
-        throw new Problem(
-          'NOT_FOUND',
+        throw notFound(
           'None of these jobs has result files: they have not succeeded, or their files have expired or were sent ' +
             'elsewhere.',
         )

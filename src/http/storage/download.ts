@@ -3,7 +3,7 @@ import { parseResultKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStat, ByteRange } from '../../core/engine/ports/blob-store.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { notFound, Problem } from '../routing/problem.js'
 import type { Grant } from '../auth/signed-url.js'
 import { paced } from '../routing/paced.js'
 import { refuseRevoked } from '../routing/job-link.js'
@@ -109,12 +109,11 @@ async function refuseRevokedOf({ service }: Call, { key, keyId }: Grant): Promis
 async function missing(call: Call, key: string): Promise<Problem> {
   const result = parseResultKey(key)
   if (!result)
-    return new Problem(
-      'NOT_FOUND',
+    return notFound(
       'There is no file here: nothing was uploaded yet, or the upload has expired or was removed with its job.',
     )
   const job = await call.service.engine.get(result.jobId)
   return job?.expired
     ? new Problem('GONE', 'The result files of this job have expired and were removed. Create the job again.')
-    : new Problem('NOT_FOUND', 'There is no such file.')
+    : notFound('There is no such file.')
 }

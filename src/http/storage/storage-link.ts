@@ -1,6 +1,6 @@
 import type { ApiAnswer } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { notFound, Problem } from '../routing/problem.js'
 import type { Grant } from '../auth/signed-url.js'
 
 /** Path below the base path under which files are read and written by signed links. */
@@ -14,7 +14,7 @@ const keyForm = /^(uploads|results)(\/(?!\.+(\/|$))[A-Za-z0-9._-]+)+$/
  */
 export function storageKey(path: string): string {
   if (keyForm.test(path) && path.length < 1024) return path
-  throw new Problem('NOT_FOUND', 'There is no such file.')
+  throw notFound('There is no such file.')
 }
 
 /** An absolute signed link; the path ends in the key, so that it ends in the file's name. */

@@ -1,5 +1,5 @@
 import type { Lock, Locker } from '@tus/server'
-import { Problem } from '../routing/problem.js'
+import { conflict } from '../routing/problem.js'
 
 interface Holder {
   /** Asks the request to let go; it stores what has come so far. */
@@ -38,8 +38,7 @@ export class UploadLocks implements Locker {
 
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const refuse = () =>
-      reject(new Problem('CONFLICT', 'Another request is continuing this upload. Ask for its offset.'))
+    const refuse = () => reject(conflict('Another request is continuing this upload. Ask for its offset.'))
     if (signal.aborted) refuse()
     signal.addEventListener('abort', refuse, { once: true })
   })

@@ -2,10 +2,11 @@ import type { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { DataStore, Upload } from '@tus/server'
 import { z } from 'zod'
-import { StemworkError } from '../../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../../core/engine/errors.js'
+import { keepLatest } from '../keep-latest.js'
 import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
-import { Problem } from '../routing/problem.js'
+import { conflict, notFound, Problem } from '../routing/problem.js'
 import type { StorageUse } from '../routing/storage-use.js'
 import { isUsed } from './used-ticket.js'
 
@@ -22,12 +23,6 @@ const offsetDigits = 16
  */
 const offsets = new Map<string, number>()
 const mostOffsets = 1000
-
-function noteOffset(id: string, offset: number): void {
-  offsets.delete(id)
-  offsets.set(id, offset)
-  for (const oldest of offsets.keys()) if (offsets.size > mostOffsets) offsets.delete(oldest)
-}
 
 const factsSchema = z.object({ size: z.number().int().nonnegative(), createdAt: z.string() })
 const idForm = /^[0-9a-f-]{36}$/
@@ -100,7 +95,7 @@ export class UploadParts extends DataStore {
         const part = pieceOf(source, rest, (bytes) => slot.received(bytes))
         const { bytes } = await this.#blobs.put(this.#partKey(id, at), part, { ifAbsent: true })
         at += bytes
-        noteOffset(id, at)
+        keepLatest(offsets, id, at, mostOffsets)
       }
     } catch (error) {
       // Another process has stored this piece: the client asks for the offset and continues from there.
@@ -152,7 +147,7 @@ export class UploadParts extends DataStore {
   async *#joined(parts: readonly string[]): AsyncGenerator<Uint8Array, void, undefined> {
     for (const key of parts) {
       const part = await this.#blobs.get(key, { reuseMemory: true })
-      if (!part) throw new StemworkError('STORE_UNAVAILABLE', 'A part of an upload is missing.', { retryable: true })
+      if (!part) throw storeUnavailable('A part of an upload is missing.', { retryable: true })
       yield* part.body
     }
   }
@@ -171,7 +166,7 @@ export class UploadParts extends DataStore {
 }
 
 export function noSuchUpload(): Problem {
-  return new Problem('NOT_FOUND', 'There is no such upload, or it has expired. Start a new one.')
+  return notFound('There is no such upload, or it has expired. Start a new one.')
 }
 
 export function uploadOver(): Problem {
@@ -179,7 +174,7 @@ export function uploadOver(): Problem {
 }
 
 export function otherOffset(): Problem {
-  return new Problem('CONFLICT', 'The offset does not match the stored one. Ask for it with HEAD.')
+  return conflict('The offset does not match the stored one. Ask for it with HEAD.')
 }
 
 /** The next bytes of the source, at most a part of them. The rest of the last chunk stays in `rest`. */

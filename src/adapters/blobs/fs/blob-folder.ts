@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStat } from '../../../core/engine/ports/blob-store.js'
 import { modifiedAtOf } from './durable-file.js'
@@ -114,8 +114,7 @@ async function openFile(path: string, meanwhile?: (file: FileHandle) => void): P
 }
 
 function damaged(key: string): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
+  return storeUnavailable(
     `The file of ${key} does not end as the store wrote it: it was changed or damaged since. Delete it and run its ` +
       'job again.',
   )

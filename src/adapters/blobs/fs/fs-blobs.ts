@@ -6,7 +6,7 @@ import { BlobFolder } from './blob-folder.js'
 import { blobWrites } from './blob-writes.js'
 import { changesOf, readsOf } from './disk-turns.js'
 import { modifiedAtOf } from './durable-file.js'
-import { FileBody, readChunk } from './file-body.js'
+import { fileBody, readChunk } from './file-body.js'
 import { isTemporary, removeEmptyFolders, removeEmptyTree, syncFolder, walk } from './folders.js'
 import { isAbsent, storageError } from './storage-error.js'
 
@@ -59,7 +59,7 @@ function blobReads(folder: BlobFolder): Pick<BlobStore, 'get' | 'localFile' | 's
       const { file, blob } = opened
       const first = ahead?.etag === blob.etag ? ahead.first : undefined
       const bytes = { start, end: Math.min(end, blob.bytes - 1) }
-      return { stat: blob, body: new FileBody(file, bytes, { turn, signal, reuseMemory, first }) }
+      return { stat: blob, body: fileBody(file, bytes, { turn, signal, reuseMemory, first }) }
     },
 
     async localFile(key) {

@@ -1,17 +1,13 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
 /** A failed file operation as text for operators. Paths stay in the cause. */
 export function storageError(attempted: string, cause: unknown): StemworkError {
   const code = codeOf(cause)
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
-    `Could not ${attempted}: ${explanations[code] ?? `the file system answered ${code}.`}`,
-    {
-      retryable: true,
-      cause,
-      details: { code },
-    },
-  )
+  return storeUnavailable(`Could not ${attempted}: ${explanations[code] ?? `the file system answered ${code}.`}`, {
+    retryable: true,
+    cause,
+    details: { code },
+  })
 }
 
 const explanations: Record<string, string> = {

@@ -26,49 +26,48 @@ interface OpenObject {
   end: number
 }
 
-/** What the store asks the server about the objects of its folder. */
-export class BlobBucket {
-  readonly name: string
-  readonly prefix: string
-  readonly send: S3Client['send']
-  #isFound = false
+export type BlobBucket = ReturnType<typeof blobBucket>
 
-  constructor(
-    client: S3Client,
-    { bucket, prefix, requestTimeoutMs }: { bucket: string; prefix: string; requestTimeoutMs: number },
-  ) {
-    this.name = bucket
-    this.prefix = prefix
-    this.send = timedSend(client, requestTimeoutMs)
-  }
+/** What the store asks the server about the objects of its folder. */
+export function blobBucket(
+  client: S3Client,
+  { bucket, prefix, requestTimeoutMs }: { bucket: string; prefix: string; requestTimeoutMs: number },
+) {
+  const send = timedSend(client, requestTimeoutMs)
+  let isFound = false
 
   /** How requests name the object of a blob. @throws StemworkError `INVALID_PARAMS` for an invalid key. */
-  objectOf(key: string): { Bucket: string; Key: string } {
-    return { Bucket: this.name, Key: this.prefix + checkBlobKey(key) }
+  const objectOf = (key: string) => ({ Bucket: bucket, Key: prefix + checkBlobKey(key) })
+
+  const find = async () => {
+    await send(new HeadBucketCommand({ Bucket: bucket })).catch((error: unknown) => {
+      if (failureOf(error).status !== 403) throw unavailable(`The bucket ${bucket} could not be found`, error)
+    })
+    isFound = true
   }
 
-  async head(key: string): Promise<HeadedObject | undefined> {
+  const head = async (key: string): Promise<HeadedObject | undefined> => {
     try {
-      const found = await this.send(new HeadObjectCommand(this.objectOf(key)))
+      const found = await send(new HeadObjectCommand(objectOf(key)))
       return { stat: statOf(key, found, found.ContentLength ?? 0), writeId: found.Metadata?.[writeIdField] }
     } catch (error) {
       if (!isAbsent(error)) throw unavailable('The blob could not be looked up', error)
       // HEAD has no body to say whether it is the object or the bucket that is missing.
-      if (!this.#isFound) await this.#find()
+      if (!isFound) await find()
       return undefined
     }
   }
 
   /** @param options.etag the version of the object that it must be */
-  async open(
+  const open = async (
     key: string,
     range: ByteRange | undefined,
     { etag, signal }: { etag?: string; signal?: AbortSignal },
-  ): Promise<OpenObject | undefined> {
+  ): Promise<OpenObject | undefined> => {
     const Range = range && `bytes=${range.start}-${range.end}`
     try {
-      const command = new GetObjectCommand({ ...this.objectOf(key), Range, IfMatch: etag && `"${etag}"` })
-      const answer = await this.send(command, { abortSignal: signal })
+      const command = new GetObjectCommand({ ...objectOf(key), Range, IfMatch: etag && `"${etag}"` })
+      const answer = await send(command, { abortSignal: signal })
       const [, first, last, total] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.ContentRange ?? '')?.map(Number) ?? []
       const bytes = total ?? answer.ContentLength ?? 0
       return {
@@ -81,28 +80,21 @@ export class BlobBucket {
       signal?.throwIfAborted()
       if (isAbsent(error)) return undefined
       if (!isRangeBeyondEnd(error)) throw unavailable('The blob could not be read', error)
-      const found = await this.head(key)
+      const found = await head(key)
       return found && { stat: found.stat, first: Readable.from([]), start: 0, end: -1 }
     }
   }
 
-  async *pages(folder: string): AsyncGenerator<BlobEntry[], void, void> {
+  async function* pages(folder: string): AsyncGenerator<BlobEntry[], void, void> {
     let ContinuationToken: string | undefined
     do {
-      const request = { Bucket: this.name, Prefix: this.prefix + folder, ContinuationToken }
-      const page = await asked('Blobs could not be listed', () => this.send(new ListObjectsV2Command(request)))
+      const request = { Bucket: bucket, Prefix: prefix + folder, ContinuationToken }
+      const page = await asked('Blobs could not be listed', () => send(new ListObjectsV2Command(request)))
       if (page.Contents?.length)
-        yield page.Contents.map((object) =>
-          entryOf((object.Key ?? '').slice(this.prefix.length), object, object.Size ?? 0),
-        )
+        yield page.Contents.map((object) => entryOf((object.Key ?? '').slice(prefix.length), object, object.Size ?? 0))
       ContinuationToken = page.IsTruncated ? page.NextContinuationToken : undefined
     } while (ContinuationToken !== undefined)
   }
 
-  async #find(): Promise<void> {
-    await this.send(new HeadBucketCommand({ Bucket: this.name })).catch((error: unknown) => {
-      if (failureOf(error).status !== 403) throw unavailable(`The bucket ${this.name} could not be found`, error)
-    })
-    this.#isFound = true
-  }
+  return { name: bucket, prefix, send, objectOf, head, open, pages }
 }

@@ -1,12 +1,11 @@
-import type { S3Client } from '@aws-sdk/client-s3'
-import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
-import { requireOption, StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions, requireOption } from '../../../core/engine/errors.js'
 import { attachment } from '../../../core/engine/job/attachment.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../../core/engine/ports/blob-store.js'
-import { BlobBucket } from './blob-bucket.js'
-import { BlobWrites } from './blob-writes.js'
+import { type BlobBucket, blobBucket } from './blob-bucket.js'
+import { type BlobWrites, blobWrites } from './blob-writes.js'
 import { deleteObjects } from './delete-objects.js'
 import { objectBody } from './object-body.js'
 import { plainClient } from './plain-client.js'
@@ -59,13 +58,10 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
   const { prefix = '', partBytes = minPartBytes, requestTimeoutMs = 20_000 } = options
   if (prefix !== '') checkBlobPrefix(prefix)
   if (!(partBytes >= minPartBytes))
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`,
-    )
+    throw invalidOptions(`partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`)
   const client = plainClient(options.client)
-  const bucket = new BlobBucket(client, { bucket: options.bucket, prefix, requestTimeoutMs })
-  const writes = new BlobWrites(bucket, partBytes)
+  const bucket = blobBucket(client, { bucket: options.bucket, prefix, requestTimeoutMs })
+  const writes = blobWrites(bucket, partBytes)
   return {
     traits: { scope: 'shared' },
     put: (key, source, putOptions) => writes.put(key, source, putOptions),

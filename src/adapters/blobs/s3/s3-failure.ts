@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
 interface ServiceFailure {
   name: string
@@ -45,8 +45,7 @@ export function unavailable(what: string, cause: unknown): StemworkError {
     status === undefined
       ? 'the S3 server could not be reached or broke off'
       : `the S3 server answered ${status} ${name}`
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
+  return storeUnavailable(
     `${what}: ${answer}. Check the server, the bucket and the permissions of the credentials, then try again.`,
     { retryable: true, cause },
   )

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
 /** Of a write with `ifAbsent`. */
 export function alreadyExists(key: string): StemworkError {
@@ -6,9 +6,8 @@ export function alreadyExists(key: string): StemworkError {
 }
 
 export function folderDeleted(key: string, cause?: unknown): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
-    `The folder of ${key} was deleted while the blob was being written. Write it again.`,
-    { retryable: true, cause },
-  )
+  return storeUnavailable(`The folder of ${key} was deleted while the blob was being written. Write it again.`, {
+    retryable: true,
+    cause,
+  })
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { requireOption, StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions, requireOption, StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/ports/logger.js'
-import { type RedisAddress, RedisConnections } from './redis-connections.js'
+import { type RedisAddress, redisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
 import { coalesced } from '../../shared/coalesced.js'
 import { within } from '../../../core/engine/ports/within.js'
@@ -48,13 +48,12 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000 } = options
   const logger = steadyLogger(options.logger ?? defaultLogger)
   if (!/^[^:]+$/.test(name))
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `${JSON.stringify(name)} is not a queue name. Expected a text without ":", which separates the parts of ` +
         'Redis keys.',
     )
 
-  const connections = new RedisConnections(connection, { name, logger })
+  const connections = redisConnections(connection, { name, logger })
   const onError = (error: unknown) => connections.report(error)
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined
@@ -139,8 +138,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
     try {
       return await within(call(), answerTimeoutMs, noAnswer)
     } catch (error) {
-      throw new StemworkError(
-        'STORE_UNAVAILABLE',
+      throw storeUnavailable(
         'Redis did not answer the queue. Try again. If this continues, check the cause and the server.',
         { retryable: true, cause: connections.problem ?? error },
       )

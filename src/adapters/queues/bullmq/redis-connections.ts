@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions } from '../../../core/engine/errors.js'
 import type { Logger } from '../../../core/engine/ports/logger.js'
 
 export type RedisAddress = Redis | RedisOptions | string
@@ -10,87 +10,78 @@ const retryStrategy = (times: number) => Math.min(times * 100, 2000)
 /** BullMQ's workers ask Redis to answer after this time at the latest, even if nothing waits. */
 const longestBlockMs = 10_000
 
+export type RedisConnections = ReturnType<typeof redisConnections>
+
 /**
  * Makes the connections of one queue like the host's, which is only read: publishing and working need opposite
  * settings, and neither may end the host's commands.
  */
-export class RedisConnections {
-  readonly #address: RedisAddress
-  readonly #log: { name: string; logger: Logger }
-  readonly #told = new Set<string>()
-  #problem: unknown
-
-  constructor(address: RedisAddress, log: { name: string; logger: Logger }) {
-    if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
-      throw new StemworkError(
-        'INVALID_OPTIONS',
-        'BullMQ does not support connections with a `keyPrefix`. Remove it, and use the option `prefix` of the ' +
-          'queue instead.',
-      )
-    }
-    this.#address = address
-    this.#log = log
-  }
-
-  /** Why the last attempt to connect failed: a call that fails for it only learns `Connection is closed`. */
-  get problem(): unknown {
-    return this.#problem
-  }
+export function redisConnections(address: RedisAddress, { name, logger }: { name: string; logger: Logger }) {
+  if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix)
+    throw invalidOptions(
+      'BullMQ does not support connections with a `keyPrefix`. Remove it, and use the option `prefix` of the ' +
+        'queue instead.',
+    )
+  const told = new Set<string>()
+  let problem: unknown
 
   /** Logs each problem once until Redis answers again: every attempt of every connection reports it, some twice. */
-  report(error: unknown): void {
-    if (this.#told.has(String(error))) return
-    this.#told.add(String(error))
-    this.#log.logger.warn(
-      { queue: this.#log.name, err: error },
+  const report = (error: unknown) => {
+    if (told.has(String(error))) return
+    told.add(String(error))
+    logger.warn(
+      { queue: name, err: error },
       'The queue has a problem with Redis, and tries again. Meanwhile, workers find jobs by their sweep.',
     )
   }
 
-  /**
-   * Fails at once while Redis is down: nothing is kept for later, as workers also ask the store without being notified.
-   */
-  publishing(answerTimeoutMs: number): Redis {
-    return this.#connect({
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      autoResendUnfulfilledCommands: false,
-      socketTimeout: answerTimeoutMs,
-    })
-  }
-
-  /** Waits for Redis indefinitely, but not on a connection that is dead without being closed. */
-  working(answerTimeoutMs: number): Redis {
-    return this.#connect({
-      enableOfflineQueue: true,
-      maxRetriesPerRequest: null,
-      socketTimeout: longestBlockMs + answerTimeoutMs,
-    })
-  }
-
-  #connect(settings: RedisOptions): Redis {
+  const connect = (settings: RedisOptions): Redis => {
     const options: RedisOptions = { ...settings, lazyConnect: true, retryStrategy }
-    const address = this.#address
     const connection =
       typeof address === 'string'
         ? new Redis(address, options)
         : isConnection(address)
           ? address.duplicate(options)
           : new Redis({ ...address, ...options })
-    connection
-      .on('error', (error: unknown) => {
-        this.#problem = error
-        this.report(error)
-      })
-      .on('ready', () => this.#ready())
     return connection
+      .on('error', (error: unknown) => {
+        problem = error
+        report(error)
+      })
+      .on('ready', () => {
+        problem = undefined
+        if (told.size === 0) return
+        told.clear()
+        logger.info({ queue: name }, 'Redis answers the queue again.')
+      })
   }
 
-  #ready(): void {
-    this.#problem = undefined
-    if (this.#told.size === 0) return
-    this.#told.clear()
-    this.#log.logger.info({ queue: this.#log.name }, 'Redis answers the queue again.')
+  return {
+    /** Why the last attempt to connect failed: a call that fails for it only learns `Connection is closed`. */
+    get problem() {
+      return problem
+    },
+    report,
+
+    /**
+     * Fails at once while Redis is down: nothing is kept for later, as workers also ask the store without being
+     * notified.
+     */
+    publishing: (answerTimeoutMs: number) =>
+      connect({
+        enableOfflineQueue: false,
+        maxRetriesPerRequest: 0,
+        autoResendUnfulfilledCommands: false,
+        socketTimeout: answerTimeoutMs,
+      }),
+
+    /** Waits for Redis indefinitely, but not on a connection that is dead without being closed. */
+    working: (answerTimeoutMs: number) =>
+      connect({
+        enableOfflineQueue: true,
+        maxRetriesPerRequest: null,
+        socketTimeout: longestBlockMs + answerTimeoutMs,
+      }),
   }
 }
 

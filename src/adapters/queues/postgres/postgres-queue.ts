@@ -1,4 +1,4 @@
-import { requireOption, StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions, requireOption, StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/ports/logger.js'
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
@@ -6,7 +6,7 @@ import { requireSchemaName } from '../../stores/postgres/schema-name.js'
 import { coalesced } from '../../shared/coalesced.js'
 import { within } from '../../../core/engine/ports/within.js'
 import { ListeningConnection } from './listening-connection.js'
-import { Subscription } from './subscription.js'
+import { type Subscription, subscription } from './subscription.js'
 
 /** A payload has at most 8,000 bytes. */
 const mostAddresses = 100
@@ -44,8 +44,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   const logger = steadyLogger(options.logger ?? defaultLogger)
   requireSchemaName(schema)
   if (pool.options?.max === 1)
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'The pool allows only one connection, which a subscribed queue needs for itself. Set its `max` to 2 or more.',
     )
   surviveLostConnections(pool)
@@ -83,12 +82,12 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
 
     async subscribe(listener, { address } = {}) {
       refuseClosed()
-      const subscription = new Subscription(listener, address)
-      subscriptions.add(subscription)
+      const added = subscription(listener, address)
+      subscriptions.add(added)
       listening ??= new ListeningConnection({ pool, channel: schema, answerTimeoutMs, checkIntervalMs, logger }, wake)
       // Earlier notifications are not kept: there may have been some.
-      if (listening.isHearing) subscription.wake()
-      return { stop: () => stop(subscription) }
+      if (listening.isHearing) added.wake()
+      return { stop: () => stop(added) }
     },
 
     async check() {
@@ -107,8 +106,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   }
 
   function noAnswer(): StemworkError {
-    return new StemworkError(
-      'STORE_UNAVAILABLE',
+    return storeUnavailable(
       `Postgres did not answer the queue within ${answerTimeoutMs} ms. Try again. If this continues, check the ` +
         'server and whether the pool has a free connection.',
       { retryable: true },
@@ -122,14 +120,14 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
 
   function wake(payload: string): void {
     const addresses = new Set(payload === '' ? [] : payload.split(' '))
-    for (const subscription of subscriptions) if (subscription.isMeant(addresses)) subscription.wake()
+    for (const one of subscriptions) if (one.isMeant(addresses)) one.wake()
   }
 
-  async function stop(subscription: Subscription): Promise<void> {
-    subscriptions.delete(subscription)
+  async function stop(stopped: Subscription): Promise<void> {
+    subscriptions.delete(stopped)
     const unused = subscriptions.size === 0 ? listening : undefined
     if (unused) listening = undefined
-    await Promise.all([subscription.stop(), unused?.close()])
+    await Promise.all([stopped.stop(), unused?.close()])
   }
 
   async function close(): Promise<void> {

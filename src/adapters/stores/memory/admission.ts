@@ -4,35 +4,26 @@ import { addUsage, dayOf, noUsage, quotaExceeded, type Usage } from '../../../co
 import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
 import type { JobIndex } from '../shared/job-index.js'
 
+export type Admission = ReturnType<typeof admission>
+
 /** What applications have used today, and whether they may add jobs. */
-export class Admission {
-  readonly #index: JobIndex<JobRecord>
-  readonly #clock: () => number
-  #day = 0
-  #byApp = new Map<string, Usage>()
-
-  constructor(index: JobIndex<JobRecord>, clock: () => number) {
-    this.#index = index
-    this.#clock = clock
+export function admission(index: JobIndex<JobRecord>, clock: () => number) {
+  let day = 0
+  let byApp = new Map<string, Usage>()
+  const used = (app: string) => (day === dayOf(clock()) ? (byApp.get(app) ?? noUsage) : noUsage)
+  const count = (app: string, more: Partial<Usage>) => {
+    const today = dayOf(clock())
+    if (day !== today) byApp = new Map()
+    day = today
+    byApp.set(app, addUsage(byApp.get(app) ?? noUsage, more))
   }
-
-  used(app: string): Usage {
-    return this.#day === dayOf(this.#clock()) ? (this.#byApp.get(app) ?? noUsage) : noUsage
-  }
-
-  count(app: string, more: Partial<Usage>): void {
-    const today = dayOf(this.#clock())
-    if (this.#day !== today) this.#byApp = new Map()
-    this.#day = today
-    this.#byApp.set(app, addUsage(this.#byApp.get(app) ?? noUsage, more))
-  }
-
   /** Counts more jobs against the quota. @throws StemworkError `QUEUE_FULL`, `QUOTA_EXCEEDED`. */
-  admit(app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1): void {
-    if (this.#index.queued(app) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
+  const admit = (app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1) => {
+    if (index.queued(app) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
     if (!quota) return
-    const refused = quotaExceeded(quota, this.used(app), more, this.#clock())
+    const refused = quotaExceeded(quota, used(app), more, clock())
     if (refused) throw refused
-    this.count(app, { jobs: more })
+    count(app, { jobs: more })
   }
+  return { used, count, admit }
 }

@@ -8,7 +8,7 @@ import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { copyOfJob, copyOfPlain, plainCopy } from '../shared/plain-copy.js'
-import { Admission } from './admission.js'
+import { type Admission, admission } from './admission.js'
 import { entryOf, LedgerEntries } from '../shared/ledger-entries.js'
 import { DocumentKinds, memoryDocuments } from './memory-documents.js'
 
@@ -30,7 +30,7 @@ export function memoryJobs({
   idempotencyMs = 24 * 60 * 60 * 1000,
 }: MemoryJobsOptions = {}): JobStore {
   const index = new JobIndex<JobRecord>()
-  const admission = new Admission(index, clock)
+  const intake = admission(index, clock)
   const kinds = new DocumentKinds()
   const ledger = new LedgerEntries()
   return {
@@ -38,8 +38,8 @@ export function memoryJobs({
     time: async () => clock(),
     documents: memoryDocuments(kinds, clock),
     ledger,
-    ...jobCreates(index, admission, { kinds, clock, idempotencyMs }),
-    ...jobChanges(index, { admission, ledger, clock }),
+    ...jobCreates(index, intake, { kinds, clock, idempotencyMs }),
+    ...jobChanges(index, { admission: intake, ledger, clock }),
     ...jobClaims(index, clock),
     ...jobLists(index),
     ...jobSweep(index, clock),

@@ -1,16 +1,13 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
+import { createsClass } from './advisory-locks.js'
 import { type PostgresClient, query, sender } from './database.js'
 import { columnText } from './job-row.js'
 import { usageTable } from './usage.js'
 
 export type Limits = Omit<CreateOptions, 'tx'>
 
-/**
- * Any number that no other user of the database's advisory locks takes; with the hash it is one lock per application.
- */
-const lockClass = 0x57e4
 /** A process that stops during a create delays the others of its application for this long, then loses the lock. */
 const maxIdleMs = 5_000
 
@@ -20,7 +17,7 @@ const maxIdleMs = 5_000
  */
 export function lockApp(schema: string, app: string): string {
   return `set_config('idle_in_transaction_session_timeout', '${maxIdleMs}', true),
-    pg_advisory_xact_lock(${lockClass}, hashtext('${schema} ' || ${app}))`
+    pg_advisory_xact_lock(${createsClass}, hashtext('${schema} ' || ${app}))`
 }
 
 /** A query for the number of queued jobs, which looks at no more of them than the limit needs. */
@@ -32,37 +29,32 @@ export function queuedJobs(schema: string, { app, limit, except }: { app: string
 }
 
 /** What an application may add, as seen in a transaction. Exact under its lock. */
-export class CreateLimits {
-  readonly usage: ReturnType<typeof usageTable>
-  readonly #schema: string
-
-  constructor(schema: string) {
-    this.#schema = schema
-    this.usage = usageTable(schema)
-  }
-
-  async lock(client: PostgresClient, app: string): Promise<void> {
-    await query(client, `SELECT ${lockApp(this.#schema, '$1::text')}`, [columnText(app)])
-  }
-
-  async queuedJobs(client: PostgresClient, app: string, limit: number): Promise<number> {
-    const [row] = await query(client, queuedJobs(this.#schema, { app: '$1', limit: '$2' }), [
-      columnText(app),
-      Math.ceil(limit),
-    ])
+export function createLimits(schema: string) {
+  const usage = usageTable(schema)
+  const countQueued = async (client: PostgresClient, app: string, limit: number) => {
+    const values = [columnText(app), Math.ceil(limit)]
+    const [row] = await query(client, queuedJobs(schema, { app: '$1', limit: '$2' }), values)
     return Number(row?.[0])
   }
+  return {
+    usage,
+    countQueued,
 
-  async refusal(
-    client: PostgresClient,
-    app: string,
-    { maxQueued = Infinity, quota }: Limits,
-    more = 1,
-  ): Promise<StemworkError | undefined> {
-    if (maxQueued !== Infinity) {
-      const queued = await this.queuedJobs(client, app, maxQueued)
-      if (queued + more > Math.ceil(maxQueued)) return queueFull(maxQueued)
-    }
-    return await this.usage.refusal(sender(client), app, quota, more)
+    async lock(client: PostgresClient, app: string): Promise<void> {
+      await query(client, `SELECT ${lockApp(schema, '$1::text')}`, [columnText(app)])
+    },
+
+    async refusal(
+      client: PostgresClient,
+      app: string,
+      { maxQueued = Infinity, quota }: Limits,
+      more = 1,
+    ): Promise<StemworkError | undefined> {
+      if (maxQueued !== Infinity) {
+        const queued = await countQueued(client, app, maxQueued)
+        if (queued + more > Math.ceil(maxQueued)) return queueFull(maxQueued)
+      }
+      return await usage.refusal(sender(client), app, quota, more)
+    },
   }
 }

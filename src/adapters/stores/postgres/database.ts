@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import { within } from '../../../core/engine/ports/within.js'
 
 export interface PostgresQuery {
@@ -192,8 +192,7 @@ function failure(error: unknown): StemworkError {
   switch (code) {
     case '42P01':
     case '3F000':
-      return new StemworkError(
-        'STORE_UNAVAILABLE',
+      return storeUnavailable(
         'The tables of the job store are missing in Postgres. Call `migrate()` of `postgresStores` once before use.',
         { cause: error },
       )
@@ -208,12 +207,11 @@ function failure(error: unknown): StemworkError {
     case '28000':
     case '3D000':
     case '42501':
-      return new StemworkError('STORE_UNAVAILABLE', refusals[code], { retryable: true, cause: error })
+      return storeUnavailable(refusals[code], { retryable: true, cause: error })
     default: {
       // Class 22: a value that the server cannot take, class 42: a statement that it does not understand.
       const retryable = !/^(22|42)/.test(code)
-      return new StemworkError(
-        'STORE_UNAVAILABLE',
+      return storeUnavailable(
         'Postgres did not answer as expected. Try again. If this continues, check the cause and the server.',
         { retryable, cause: error },
       )

@@ -1,7 +1,7 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { servesPool } from '../../../core/engine/job/pool.js'
 import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.js'
-import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { isWanted, type Wanted } from '../shared/wanted.js'
 import { backlogStatements, readBacklog } from './backlog.js'
 import { ClaimFront, type Front, frontValues } from './claim-front.js'
 import { claimNext, mostAtOnce } from './claim-function.js'
@@ -23,8 +23,6 @@ const claimsBetweenTidying = 50
 /** How many more rows than it wants a claim looks at: other claims may be taking some. */
 const firstLook = 4
 const longLook = 1000
-
-type Wanted = Omit<Claimable, 'id'>
 
 /** Who is next. */
 export function jobClaims(
@@ -69,19 +67,11 @@ export function jobClaims(
     changeRule: (target, change) => rules.change(send, target, change),
   }
 
-  async function claimNamed(
-    id: string,
-    request: ClaimRequest,
-    { exceptApps, onlyApps, workflows, labels, belowRunning }: Wanted,
-  ): Promise<JobRecord | undefined> {
+  async function claimNamed(id: string, request: ClaimRequest, wanted: Wanted): Promise<JobRecord | undefined> {
+    const { belowRunning } = wanted
     if (belowRunning !== undefined && !(await isBelow(send, schema, id, belowRunning))) return undefined
-    const isWanted = ({ app, workflow, pool: needed }: JobRecord) =>
-      !exceptApps?.includes(app) &&
-      onlyApps?.includes(app) !== false &&
-      workflows?.includes(workflow) !== false &&
-      servesPool(labels, needed)
     const grant = (through?: Send) =>
-      jobs.change(id, (job, now) => (isWanted(job) ? claim(job, request, now) : undefined), { send: through })
+      jobs.change(id, (job, now) => (isWanted(job, wanted) ? claim(job, request, now) : undefined), { send: through })
     const known = await rules.read(send)
     if (known.length === 0) return await grant()
     return await underLock(pool, schema, async (locked) => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { storeUnavailable } from '../../../core/engine/errors.js'
 import { deliverableAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
@@ -50,8 +50,7 @@ export function parseRecord(record: string | null | undefined, claims: string | 
 function parse<Schema extends z.ZodType>(schema: Schema, json: string | null | undefined): z.output<Schema> {
   const result = schema.safeParse(JSON.parse(json ?? 'null'))
   if (result.success) return result.data
-  throw new StemworkError(
-    'STORE_UNAVAILABLE',
+  throw storeUnavailable(
     'A row of the jobs table is not a valid job record. Check what else writes to the table, and whether a newer ' +
       'version of the library uses the same database.',
     {

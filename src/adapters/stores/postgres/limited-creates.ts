@@ -6,7 +6,7 @@ import type { CreateAllOptions } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
 import { type PostgresClient, type PostgresPool, sender, type Send, statement, transaction } from './database.js'
 import { type AddedJob, addedJobs } from './add-jobs.js'
-import { CreateLimits, type Limits } from './create-limits.js'
+import { createLimits, type Limits } from './create-limits.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
 import { documentWrites } from './postgres-documents.js'
 
@@ -25,7 +25,7 @@ export function limitedCreates(
 ) {
   const transactionOf = <Result>(app: string, work: (client: PostgresClient) => Promise<Result>) =>
     connections.use(app, () => transaction(pool, work))
-  const limits = new CreateLimits(schema)
+  const limits = createLimits(schema)
   const write = documentWrites(schema)
   const addJobs = addedJobs(pool, schema, idempotencyMs)
   const lanes = new Map<string, { create: (job: JobRecord) => Promise<AddedJob>; waiting: number }>()

@@ -1,5 +1,6 @@
 import { endsLedgerStatements, ledgerStatements, quickLedgerStatements, settleStatement } from './postgres-ledger.js'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions } from '../../../core/engine/errors.js'
+import { lockSchema } from './advisory-locks.js'
 import { addJobs } from './add-jobs-function.js'
 import { claimNext } from './claim-function.js'
 import { leaseBucketMs } from './job-row.js'
@@ -72,9 +73,7 @@ export const steps: MigrationStep[] = [
       `CREATE INDEX api_keys_by_app ON ${schema}.api_keys (app, created_at DESC)`,
     ],
   },
-  {
-    statements: (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`],
-  },
+  { statements: (schema) => [`CREATE INDEX jobs_with_results ON ${schema}.jobs (app) WHERE removable_at IS NOT NULL`] },
   {
     statements: (schema) => [
       // A claim only notes itself here, in one statement; whoever reads the record applies it.
@@ -229,11 +228,6 @@ export const steps: MigrationStep[] = [
   { statements: (schema) => [settleStatement(schema)], isAdditive: true },
 ]
 
-/**
- * Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per
- * schema.
- */
-const lockClass = 0x57e3
 /** Building an index over many rows takes time. */
 const stepTimeoutMs = 60 * 60 * 1000
 
@@ -241,7 +235,7 @@ const stepTimeoutMs = 60 * 60 * 1000
 export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   await transaction(pool, async (client) => {
     const run = (text: string, values?: unknown[]) => query(client, text, values, { timeoutMs: stepTimeoutMs })
-    await run('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
+    await lockSchema(client, schema, 'migrations', stepTimeoutMs)
     // Asked first: IF NOT EXISTS needs the right to create schemas even where there is nothing to create.
     const [known] = await run('SELECT to_regnamespace($1)::text', [schema])
     if (known?.[0] === null) await run(`CREATE SCHEMA ${schema}`)
@@ -256,8 +250,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     )
     const [applied, needed] = [Number(found?.[0]), Number(found?.[1])]
     if (needed > steps.length)
-      throw new StemworkError(
-        'INVALID_OPTIONS',
+      throw invalidOptions(
         `The tables in the Postgres schema ${schema} are of a newer version of stemwork (step ${needed}; this ` +
           `version knows ${steps.length}). Start the newer version, or give this one its own schema.`,
       )

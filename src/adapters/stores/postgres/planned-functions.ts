@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
+import { lockSchema } from './advisory-locks.js'
 import { type PostgresClient, type PostgresPool, query, type Row, type Send, transaction } from './database.js'
 
 /** Work that takes longer to plan than to do, or that needs several statements. */
@@ -34,19 +35,13 @@ function each(types: string, text: (type: string, at: number) => string): string
   return types.split(', ').map(text).join(', ')
 }
 
-/**
- * Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per
- * schema.
- */
-const lockClass = 0x57e6
-
 /** Makes those that are missing. Nodes that find one missing at the same time make it once. */
 export async function createFunctions(
   client: PostgresClient,
   schema: string,
   functions: readonly PlannedFunction[],
 ): Promise<void> {
-  await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
+  await lockSchema(client, schema, 'functions')
   for (const planned of functions) {
     const { signature, definition } = definitionOf(schema, planned)
     const [known] = await query(client, 'SELECT to_regprocedure($1)::text', [signature])

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { apiKeySchema, type ApplicationStore, applicationSchema } from '../../../core/engine/ports/application-store.js'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { storeUnavailable } from '../../../core/engine/errors.js'
 import { type PostgresPool, statement } from './database.js'
 import { columnText } from './job-row.js'
 import { rowsById } from './rows-by-id.js'
@@ -54,8 +54,7 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
 function parse<Schema extends z.ZodType>(schema: Schema, record: string | null | undefined): z.output<Schema> {
   const result = schema.safeParse(JSON.parse(record ?? 'null'))
   if (result.success) return result.data
-  throw new StemworkError(
-    'STORE_UNAVAILABLE',
+  throw storeUnavailable(
     'A row of the applications or keys table is not valid. Check what else writes to these tables.',
     { cause: result.error },
   )

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions } from '../../../core/engine/errors.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import type { Shares } from '../../../core/engine/limits/shares.js'
 import { transition } from '../../../core/engine/job/transitions.js'
@@ -185,8 +185,7 @@ function jobSweep(
 function clientOf(tx: unknown): PostgresClient {
   if (typeof tx === 'object' && tx !== null && typeof (tx as { query?: unknown }).query === 'function')
     return tx as PostgresClient
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     '`tx` is not a client of pg. Pass the client on which your transaction was begun (`await pool.connect()`, then ' +
       '`BEGIN`).',
   )

@@ -1,15 +1,13 @@
-import { z } from 'zod'
 import {
   idOf,
   isHeldBack,
   type RuleChange,
   type RuleTarget,
   rulesFor,
-  ruleStateSchema,
   type SchedulingRule,
-  schedulingRuleSchema,
 } from '../../../core/engine/job/scheduling.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { ruleOfRow } from '../shared/rule-of-row.js'
 import type { Send } from './database.js'
 import type { Statement } from './job-lists.js'
 import { columnText, nowSql } from './job-row.js'
@@ -23,13 +21,7 @@ export function schedulingRules(schema: string) {
       `SELECT kind, id, state, max_running FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL`,
       [],
     )
-    return z.array(schedulingRuleSchema).parse(
-      rows.map(([kind, id, state, maxRunning]) => ({
-        target: kind === 'deployment' ? { kind } : { kind, id },
-        state: ruleStateSchema.parse(state),
-        maxRunning: maxRunning === null ? null : Number(maxRunning),
-      })),
-    )
+    return rows.map(([kind, id, state, maxRunning]) => ruleOfRow(kind, id, state, maxRunning))
   }
 
   return {

@@ -1,6 +1,5 @@
-import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Usage } from '../../../core/engine/job/quota.js'
-import { isTerminal } from '../../../core/engine/job/job.js'
+import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
 import { batched } from '../shared/batched.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { type PostgresPool, preparedStatement, type Row, type Send, statement } from './database.js'

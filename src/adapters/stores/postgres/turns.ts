@@ -1,4 +1,5 @@
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
+import { lockSchema } from './advisory-locks.js'
 import { distinctRows } from './distinct-rows.js'
 
 /**
@@ -54,17 +55,11 @@ function listsOfTurns(schema: string): string {
 }
 
 /**
- * Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per
- * schema.
- */
-const lockClass = 0x57e5
-
-/**
  * Makes claims under limits follow one another: each counts what those before it have begun. Held until the transaction
  * ends.
  */
 export async function lockClaims(client: PostgresClient, schema: string): Promise<void> {
-  await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
+  await lockSchema(client, schema, 'claims')
 }
 
 /** Whether a job waits in the list of this row of `turns`, and whether one of its application runs: true or null. */

@@ -7,10 +7,9 @@ import {
   waitingSince,
 } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
-import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
+import type { RuleTarget, SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { recordBytes } from '../../../core/engine/job/record-bytes.js'
 import type { ClaimRequest } from '../../../core/engine/job/transitions.js'
-import { servesPool } from '../../../core/engine/job/pool.js'
 import type { JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { Backlog, Claimable, DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder } from './claim-order.js'
@@ -20,6 +19,7 @@ import { DueQueues } from './due-queues.js'
 import type { IndexedJob } from './indexed-job.js'
 import { begunOf, RunningLanes } from './running-lanes.js'
 import { VisibleJobs } from './visible-jobs.js'
+import { mayBegin } from './wanted.js'
 
 /**
  * What a claim asks for, under the rules.
@@ -133,19 +133,8 @@ export class JobIndex<Job extends IndexedJob> {
   }
 
   /** Whether a job is among those wanted, and no rule holds it back. */
-  mayBegin(
-    job: Pick<Job, 'app' | 'workflow' | 'pool' | 'status'>,
-    { exceptApps, onlyApps, workflows, labels, belowRunning, rules, begun }: Wanted,
-  ): boolean {
-    if (exceptApps?.includes(job.app) || onlyApps?.includes(job.app) === false) return false
-    if (workflows?.includes(job.workflow) === false) return false
-    if (!servesPool(labels, job.pool)) return false
-    const running = (target: RuleTarget) => this.#runningOf(target) + begunOf(target, begun)
-    if (belowRunning !== undefined) {
-      const others = running({ kind: 'application', id: job.app }) - (job.status === 'STARTED' ? 1 : 0)
-      if (others >= belowRunning) return false
-    }
-    return rules.length === 0 || !isHeldBack(rules, job, running)
+  mayBegin(job: Pick<Job, 'app' | 'workflow' | 'pool' | 'status'>, wanted: Wanted): boolean {
+    return mayBegin(job, wanted, (target) => this.#runningOf(target) + begunOf(target, wanted.begun))
   }
 
   /** See `JobStore.backlog`. */

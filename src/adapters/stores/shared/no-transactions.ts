@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions } from '../../../core/engine/errors.js'
 
 /**
  * @param store as in `The memory store`
@@ -6,8 +6,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
  */
 export function refuseTransaction(store: string, tx: unknown): void {
   if (tx === undefined) return
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `${store} cannot join a transaction. Call without \`tx\`, or use a store that joins yours, such as Postgres.`,
   )
 }

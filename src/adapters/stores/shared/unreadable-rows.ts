@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
 /** Beyond this many it is not damage: the records are of another version. */
 const maxRows = 10_000
@@ -40,8 +40,7 @@ export class UnreadableRows {
 }
 
 function tooMany(): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
+  return storeUnavailable(
     `More than ${maxRows} job records cannot be read. Were they written by a newer version of the library? Start ` +
       'that version.',
   )

@@ -5,7 +5,7 @@ import { backlog } from './backlog.js'
 import type { JobTables } from './job-creates.js'
 import { dueSql } from './job-query.js'
 import type { FoundRow } from './job-rows.js'
-import { SchedulingRules, type Wanted } from './scheduling-rules.js'
+import { schedulingRules, type WantedByRules } from './scheduling-rules.js'
 
 /** Whether the workflow is one of these or, by the second value, none of them. */
 const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
@@ -68,7 +68,7 @@ type JobClaims = Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules
 /** Who is next. */
 export function jobClaims(tables: JobTables): JobClaims {
   const { database, rows, clock } = tables
-  const rules = new SchedulingRules(database)
+  const rules = schedulingRules(database)
 
   return {
     async claim({ id, ...request }) {
@@ -102,13 +102,13 @@ export function jobClaims(tables: JobTables): JobClaims {
   }
 
   /** The job whose lease ran out first, of those that may begin. */
-  function lapsed(before: number, wanted: Wanted): JobRecord | undefined {
+  function lapsed(before: number, wanted: WantedByRules): JobRecord | undefined {
     const jobs = rows.select((unreadable) => dueSql('lapsed', before, { exceptApps: wanted.exceptApps, unreadable }))
     return jobs.find((job) => rules.mayBegin(job, wanted))
   }
 
   /** The next queued job that is due, in a transaction. Applications before it without waiting jobs are forgotten. */
-  function takeTurn(now: number, wanted: Wanted): JobRecord | undefined {
+  function takeTurn(now: number, wanted: WantedByRules): JobRecord | undefined {
     const { isAnyClosed, apps, workflows } = rules.closed(wanted)
     if (isAnyClosed) return undefined
     const row = database.get<FoundRow & { app: string; served: number; came: number }>(

@@ -51,75 +51,77 @@ const update = `UPDATE jobs SET ${Object.keys(changing)
 const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
 const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
 
+export type JobRows = ReturnType<typeof jobRows>
+
 /** The rows of jobs: the record, and beside it the columns that something is searched or ordered by. */
-export class JobRows {
-  readonly #database: SqliteDatabase
-  readonly #unreadable = new UnreadableRows()
-
-  constructor(database: SqliteDatabase) {
-    this.#database = database
-  }
-
-  /** IDs of jobs that were found and could not be read. */
-  get unreadable(): string[] {
-    return this.#unreadable.ids
-  }
-
-  /** Also a job that is marked deleted. */
-  read(id: string): JobRecord | undefined {
-    const row = this.#database.get<FoundRow>('SELECT record FROM jobs WHERE id = ?', id)
-    return row && parse(row.record)
-  }
-
-  /** The jobs that the statement finds; those that cannot be read are passed to it, and others come instead. */
-  select(statementWithout: (unreadable: readonly string[]) => Sql): JobRecord[] {
-    for (;;) {
-      const { text, values } = statementWithout(this.unreadable)
-      const rows = this.#database.all<FoundRow>(text, ...values)
-      const jobs = this.readable(rows)
-      if (jobs.length === rows.length) return jobs
-    }
-  }
+export function jobRows(database: SqliteDatabase) {
+  const unreadable = new UnreadableRows()
 
   /** A damaged record is an error of its own job, not of those after it. */
-  readable(rows: readonly FoundRow[]): JobRecord[] {
-    return this.#unreadable.readable(
+  const readable = (rows: readonly FoundRow[]) =>
+    unreadable.readable(
       rows,
       ({ id }) => id,
       ({ record }) => parse(record),
     )
-  }
 
   /** The first of these IDs that a row has. */
-  firstOf(ids: readonly string[]): string | undefined {
+  const firstOf = (ids: readonly string[]) => {
     const sql = 'SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?)) LIMIT 1'
-    return this.#database.get<{ id: string }>(sql, JSON.stringify(ids))?.id
-  }
-
-  /** @throws StemworkError `ALREADY_EXISTS`. */
-  add(job: JobRecord): JobRecord {
-    if (this.firstOf([job.id]) !== undefined) throw alreadyExists(job.id)
-    return parse(this.insert(job))
+    return database.get<{ id: string }>(sql, JSON.stringify(ids))?.id
   }
 
   /** Returns the record as it is stored. */
-  insert(job: JobRecord): string {
+  const insertRow = (job: JobRecord) => {
     const { id, app, uploads } = job
     const record = JSON.stringify(job)
-    this.#database.write(insert, ...valuesOf(all, job), record)
-    if (waitingSince(job) !== null) this.#database.write(joinTurns, app)
+    database.write(insert, ...valuesOf(all, job), record)
+    if (waitingSince(job) !== null) database.write(joinTurns, app)
     for (const key of new Set(Object.values(uploads)))
-      this.#database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', id, key)
+      database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', id, key)
     return record
   }
 
-  /** @param isHeartbeat whether nothing changed but the record and the lease */
-  replace(job: JobRecord, isHeartbeat = false): JobRecord {
-    const record = JSON.stringify(job)
-    if (isHeartbeat) this.#database.write(renew, lapsesAt(job), record, job.id)
-    else this.#database.write(update, ...valuesOf(changing, job), record, job.idempotency ? 1 : 0, job.id)
-    if (waitingSince(job) !== null) this.#database.write(joinTurns, job.app)
-    return parse(record)
+  return {
+    readable,
+    firstOf,
+    insert: insertRow,
+
+    /** IDs of jobs that were found and could not be read. */
+    get unreadable() {
+      return unreadable.ids
+    },
+
+    /** Also a job that is marked deleted. */
+    read(id: string): JobRecord | undefined {
+      const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ?', id)
+      return row && parse(row.record)
+    },
+
+    /** The jobs that the statement finds; those that cannot be read are passed to it, and others come instead. */
+    select(statementWithout: (unreadable: readonly string[]) => Sql): JobRecord[] {
+      for (;;) {
+        const { text, values } = statementWithout(unreadable.ids)
+        const rows = database.all<FoundRow>(text, ...values)
+        const jobs = readable(rows)
+        if (jobs.length === rows.length) return jobs
+      }
+    },
+
+    /** @throws StemworkError `ALREADY_EXISTS`. */
+    add(job: JobRecord): JobRecord {
+      if (firstOf([job.id]) !== undefined) throw alreadyExists(job.id)
+      return parse(insertRow(job))
+    },
+
+    /** @param isHeartbeat whether nothing changed but the record and the lease */
+    replace(job: JobRecord, isHeartbeat = false): JobRecord {
+      const record = JSON.stringify(job)
+      if (isHeartbeat) database.write(renew, lapsesAt(job), record, job.id)
+      else database.write(update, ...valuesOf(changing, job), record, job.idempotency ? 1 : 0, job.id)
+      if (waitingSince(job) !== null) database.write(joinTurns, job.app)
+      return parse(record)
+    },
   }
 }
 

@@ -1,10 +1,4 @@
-import {
-  type ApiKey,
-  apiKeySchema,
-  type Application,
-  applicationSchema,
-  type ApplicationStore,
-} from '../../../core/engine/ports/application-store.js'
+import { apiKeySchema, type ApplicationStore, applicationSchema } from '../../../core/engine/ports/application-store.js'
 import { parseRecord } from './record.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
@@ -25,12 +19,12 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
     },
     async getApplication(id) {
       const row = database.get<Row>('SELECT record FROM applications WHERE id = ?', id)
-      return row && parseApplication(row)
+      return row && parseRecord(applicationSchema, row.record)
     },
     async listApplications() {
       return database
         .all<Row>('SELECT record FROM applications ORDER BY created_at DESC, id DESC')
-        .map(parseApplication)
+        .map(({ record }) => parseRecord(applicationSchema, record))
     },
     async putKey(key) {
       database.write(
@@ -44,24 +38,16 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
     },
     async getKey(id) {
       const row = database.get<Row>('SELECT record FROM api_keys WHERE id = ?', id)
-      return row && parseKey(row)
+      return row && parseRecord(apiKeySchema, row.record)
     },
     async listKeys(app) {
       return database
         .all<Row>('SELECT record FROM api_keys WHERE app = ? ORDER BY created_at DESC, id DESC', app)
-        .map(parseKey)
+        .map(({ record }) => parseRecord(apiKeySchema, record))
     },
     async deleteKey({ id }) {
       database.write('DELETE FROM api_keys WHERE id = ?', id)
       await database.durable()
     },
   }
-}
-
-function parseApplication(row: Row): Application {
-  return parseRecord(applicationSchema, row.record)
-}
-
-function parseKey(row: Row): ApiKey {
-  return parseRecord(apiKeySchema, row.record)
 }

@@ -1,10 +1,10 @@
 import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import { fillSearch } from './fill-search.js'
 import { migrations } from './schema.js'
-import { SyncedFile } from './synced-file.js'
+import { syncedFile } from './synced-file.js'
 
 /** A value that SQLite keeps. */
 export type Value = string | number | null
@@ -21,7 +21,7 @@ export type Value = string | number | null
 export class SqliteDatabase {
   readonly #database: Database.Database
   readonly #statements = new Map<string, Database.Statement>()
-  readonly #log: SyncedFile
+  readonly #log: ReturnType<typeof syncedFile>
   #closed = false
 
   constructor(path: string, openTimeoutMs: number) {
@@ -44,7 +44,7 @@ export class SqliteDatabase {
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
       this.#migrate()
       fillSearch(this.#database)
-      this.#log = new SyncedFile(`${path}-wal`)
+      this.#log = syncedFile(`${path}-wal`)
     } catch (error) {
       this.#database.close()
       throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error, path)
@@ -108,11 +108,7 @@ export class SqliteDatabase {
   }
 
   #run<Result>(body: () => Result): Result {
-    if (this.#closed)
-      throw new StemworkError(
-        'STORE_UNAVAILABLE',
-        'The SQLite store is closed. Use it before close(), or open it again.',
-      )
+    if (this.#closed) throw storeUnavailable('The SQLite store is closed. Use it before close(), or open it again.')
     try {
       return body()
     } catch (error) {
@@ -130,8 +126,7 @@ export class SqliteDatabase {
     const row = this.#database.prepare('PRAGMA user_version').get() as { user_version: number }
     const taken = row.user_version
     if (taken > migrations.length) {
-      throw new StemworkError(
-        'STORE_UNAVAILABLE',
+      throw storeUnavailable(
         `The database was written by a newer version of this library (schema ${taken}; this one knows ` +
           `${migrations.length}). Update the library.`,
       )
@@ -160,15 +155,11 @@ function makePrivate(path: string): void {
 }
 
 function heldByAnother(path: string, cause: unknown): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
+  return storeUnavailable(
     `The database file ${path} is in use: by another process, or by a store in this one that is not closed. One ` +
       'process works on a SQLite store at a time; end the other, use another file, or use a store that processes ' +
       'share, such as Postgres.',
-    {
-      retryable: true,
-      cause,
-    },
+    { retryable: true, cause },
   )
 }
 
@@ -177,7 +168,7 @@ function storageError(cause: unknown, path?: string): StemworkError {
   if (StemworkError.is(cause)) return cause
   const code = codeOf(cause)
   const said = explanations[code] ?? `The SQLite store failed with ${code}.`
-  return new StemworkError('STORE_UNAVAILABLE', path === undefined ? said : `${said} (${path})`, {
+  return storeUnavailable(path === undefined ? said : `${said} (${path})`, {
     retryable: code !== 'SQLITE_CORRUPT' && code !== 'SQLITE_NOTADB',
     cause,
     details: { code },

@@ -16,20 +16,20 @@ import {
   type Stretch,
 } from './job-query.js'
 import { BatchIntake } from './batch-intake.js'
-import { type FoundRow, JobRows, parse } from './job-rows.js'
+import { type FoundRow, jobRows, parse } from './job-rows.js'
 import { inStretches, jobsAtOnce } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
 import { sqliteLedger } from './sqlite-ledger.js'
-import { UsageTable } from './usage.js'
+import { usageTable } from './usage.js'
 
 /** Records are read, changed and written without a break in between, in a process that has the file to itself. */
 export function sqliteJobs(
   database: SqliteDatabase,
   { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
 ): JobStore {
-  const rows = new JobRows(database)
-  const tables = { database, rows, intake: new BatchIntake(database, rows), usage: new UsageTable(database), clock }
+  const rows = jobRows(database)
+  const tables = { database, rows, intake: new BatchIntake(database, rows), usage: usageTable(database), clock }
   return {
     traits: { scope: 'process' },
     time: async () => clock(),

@@ -8,34 +8,31 @@ const datasync = promisify(fdatasync)
  * A file that others write, and that is flushed to disk outside the event loop. Those who ask while the disk is busy
  * share the next sync.
  */
-export class SyncedFile {
-  readonly #descriptor: number
-  #running: Promise<void> = Promise.resolve()
-  #next: Promise<void> | undefined
-  #closed = false
+export function syncedFile(path: string) {
+  // Windows syncs only what was opened for writing.
+  const descriptor = openSync(path, 'r+')
+  syncName(path)
+  let running: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+  let isClosed = false
+  return {
+    /** Resolves once the disk has all that was written before the call. */
+    sync(): Promise<void> {
+      // A running sync may have missed what was written since it began.
+      next ??= running
+        .catch(() => {})
+        .then(() => {
+          next = undefined
+          return (running = isClosed ? Promise.resolve() : datasync(descriptor))
+        })
+      return next
+    },
 
-  constructor(path: string) {
-    // Windows syncs only what was opened for writing.
-    this.#descriptor = openSync(path, 'r+')
-    syncName(path)
-  }
-
-  /** Resolves once the disk has all that was written before the call. */
-  sync(): Promise<void> {
-    // A running sync may have missed what was written since it began.
-    this.#next ??= this.#running
-      .catch(() => {})
-      .then(() => {
-        this.#next = undefined
-        return (this.#running = this.#closed ? Promise.resolve() : datasync(this.#descriptor))
-      })
-    return this.#next
-  }
-
-  /** Waits for the running sync, in the background. */
-  close(): void {
-    this.#closed = true
-    void this.#running.catch(() => {}).then(() => closeSync(this.#descriptor))
+    /** Waits for the running sync, in the background. */
+    close(): void {
+      isClosed = true
+      void running.catch(() => {}).then(() => closeSync(descriptor))
+    },
   }
 }
 

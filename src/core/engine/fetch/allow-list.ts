@@ -1,5 +1,5 @@
 import { isIP, type BlockList } from 'node:net'
-import { StemworkError } from '../errors.js'
+import { invalidOptions, type StemworkError } from '../errors.js'
 import { blockOf } from './address-ranges.js'
 
 interface Entry {
@@ -56,11 +56,10 @@ function split(entry: string): { name: string; port: number | undefined } {
 }
 
 function invalid(entry: string, cause?: unknown): StemworkError {
-  return new StemworkError(
-    'INVALID_OPTIONS',
+  return invalidOptions(
     `The allow-list entry ${JSON.stringify(entry)} is not valid. Expected a range such as 10.1.0.0/16, an address ` +
       'or a host name, ' +
       'each of these two with or without ":port".',
-    { cause },
+    cause,
   )
 }

@@ -32,36 +32,33 @@ export class TooSlowError extends Error {}
 /** Others needed the slot more: another attempt may succeed. */
 export class CrowdedOutError extends Error {}
 
-/** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */
-export class Deadline {
-  readonly #controller = new AbortController()
-  readonly #caller: AbortSignal | undefined
-  readonly #stopTotal: () => void
-  readonly #onAbort = () => this.#controller.abort(this.#caller?.reason)
-
-  constructor(caller: AbortSignal | undefined, totalMs: number) {
-    caller?.throwIfAborted()
-    this.#caller = caller
-    caller?.addEventListener('abort', this.#onAbort, { once: true })
-    const end = () => this.#controller.abort(new TooSlowError(`not finished after ${totalMs} ms`))
-    const timer = setTimeout(end, totalMs).unref()
-    this.#stopTotal = () => clearTimeout(timer)
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
+export interface Deadline {
+  signal: AbortSignal
   /** Ends the fetch unless the returned function is called within `limitMs`. */
-  start(limitMs: number, awaited: string): () => void {
-    const end = () => this.#controller.abort(new Error(`timed out after ${limitMs} ms waiting for ${awaited}`))
-    const timer = setTimeout(end, limitMs).unref()
+  start(limitMs: number, awaited: string): () => void
+  /** Stops the clock; the fetch is over. */
+  end(): void
+}
+
+/** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */
+export function startDeadline(caller: AbortSignal | undefined, totalMs: number): Deadline {
+  caller?.throwIfAborted()
+  const controller = new AbortController()
+  const onAbort = () => controller.abort(caller?.reason)
+  caller?.addEventListener('abort', onAbort, { once: true })
+  /** @returns stops the clock */
+  const abortAfter = (limitMs: number, reason: () => Error) => {
+    const timer = setTimeout(() => controller.abort(reason()), limitMs).unref()
     return () => clearTimeout(timer)
   }
-
-  /** Stops the clock; the fetch is over. */
-  end(): void {
-    this.#stopTotal()
-    this.#caller?.removeEventListener('abort', this.#onAbort)
+  const stopTotal = abortAfter(totalMs, () => new TooSlowError(`not finished after ${totalMs} ms`))
+  return {
+    signal: controller.signal,
+    start: (limitMs, awaited) =>
+      abortAfter(limitMs, () => new Error(`timed out after ${limitMs} ms waiting for ${awaited}`)),
+    end() {
+      stopTotal()
+      caller?.removeEventListener('abort', onAbort)
+    },
   }
 }

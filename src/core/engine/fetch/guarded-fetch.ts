@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 import { StemworkError } from '../errors.js'
 import { targetOf, vetAddresses, type AddressPolicy, type Target } from './address-guard.js'
 import { allowList } from './allow-list.js'
-import { Deadline, defaultTimeouts, type FetchTimeouts, TooSlowError } from './deadline.js'
+import { type Deadline, defaultTimeouts, type FetchTimeouts, startDeadline, TooSlowError } from './deadline.js'
 import { dial, type Dial } from './dial.js'
 import { blocked, downloadFailed } from './fetch-failure.js'
 import { resolvePublicName, resolveWithSystem } from './resolve-name.js'
@@ -57,7 +57,7 @@ const redirectStatuses = [301, 302, 303, 307, 308]
 export async function guardedFetch(address: string | URL, options: GuardedFetchOptions): Promise<GuardedResponse> {
   const { method = 'GET', policy, maxBytes, signal, maxRedirects = 3 } = options
   const timeouts = { ...defaultTimeouts, ...options.timeouts }
-  const deadline = new Deadline(signal, timeouts.totalMs)
+  const deadline = startDeadline(signal, timeouts.totalMs)
   const failure = (error: unknown) => failureOf(error, deadline, signal, policy)
   let request: ClientRequest | undefined
   const release = () => {

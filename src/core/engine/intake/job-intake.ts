@@ -9,7 +9,7 @@ import type { JobEvents } from '../events.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
 import { jobInScope, type JobScope } from '../queries/job-scope.js'
-import type { DeploymentLimits } from '../limits/limits.js'
+import type { deploymentLimits } from '../limits/limits.js'
 import { withLocalFiles } from './local-file.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
@@ -38,7 +38,7 @@ interface IntakeParts extends AdmissionParts {
   rules: RememberedRules
   batches: Batches
   clock: StoreClock
-  deploymentLimits: DeploymentLimits
+  deploymentLimits: ReturnType<typeof deploymentLimits>
   readiness: Readiness
   /** Aborted once no more jobs are accepted. */
   closing: AbortSignal
@@ -65,7 +65,7 @@ export class JobIntake {
     const workflow = workflows.idOf(input.workflow)
     await rules.refuseDraining({ app: input.app, workflow })
     // Not during an open transaction of the host, whose store may have only one connection.
-    if (options.tx === undefined) await this.#parts.deploymentLimits.tell()
+    if (options.tx === undefined) await this.#parts.deploymentLimits()
     const asksTime = typeof input.deadline === 'number' && options.tx === undefined
     const now = asksTime ? await clock.time() : Date.now()
     const complete = checkSubmission(input, workflows.require(workflow), now)
@@ -103,7 +103,7 @@ export class JobIntake {
       await rules.refuseDraining({ app: batch.app, workflow })
       this.#refuseUnavailable(workflow)
     }
-    await this.#parts.deploymentLimits.tell()
+    await this.#parts.deploymentLimits()
     const { limits, fieldsOf } = await this.#admission.of(batch.app)
     const jobs = await jobsOfBatch(batch, fieldsOf, options.turn)
     await options.beforeCreate?.()

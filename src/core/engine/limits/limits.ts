@@ -147,36 +147,28 @@ const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
 /**
  * The limits for all applications, from the options of the programs that accept jobs. They are also stored, so that
  * `stemwork jobs retry` follows them.
+ *
+ * @returns stores them once, if missing. Never throws: a failure is logged, and the next call tries again.
  */
-export class DeploymentLimits {
-  readonly #parts: { jobs: JobStore; options: EngineOptions; logger: Logger }
-  #told: Promise<void> | undefined
-
-  constructor(parts: { jobs: JobStore; options: EngineOptions; logger: Logger }) {
-    this.#parts = parts
-  }
-
-  /** Stores them once, if missing. Never throws: a failure is logged, and the next call tries again. */
-  tell(): Promise<void> {
-    this.#told ??= this.#tell().catch((error: unknown) => {
-      this.#told = undefined
-      this.#parts.logger.warn({ err: error }, 'The limits of this deployment could not be stored for its tools.')
-    })
-    return this.#told
-  }
-
-  async #tell(): Promise<void> {
-    const { documents } = this.#parts.jobs
-    const value = limitsForAll(this.#parts.options)
+export function deploymentLimits(parts: { jobs: JobStore; options: EngineOptions; logger: Logger }) {
+  const { documents } = parts.jobs
+  let told: Promise<void> | undefined
+  const tell = async () => {
+    const value = limitsForAll(parts.options)
     const known = await documents.get(address.kind, address.key)
     if (!isDeepStrictEqual(known?.value, value)) await documents.put({ ...address, value, ttlMs })
   }
+  return () =>
+    (told ??= tell().catch((error: unknown) => {
+      told = undefined
+      parts.logger.warn({ err: error }, 'The limits of this deployment could not be stored for its tools.')
+    }))
+}
 
-  /** The settings of an engine that uses a deployment's store without knowing its options. */
-  static async settings(documents: DocumentStore): Promise<Pick<EngineSettings, 'limits' | 'quota'>> {
-    const known = limitsSchema.safeParse((await documents.get(address.kind, address.key))?.value)
-    if (!known.success) return {}
-    const { maxQueuedJobs, ...quota } = known.data
-    return { limits: { maxQueuedJobs }, quota }
-  }
+/** The settings of an engine that uses a deployment's store without knowing its options. */
+export async function storedLimits(documents: DocumentStore): Promise<Pick<EngineSettings, 'limits' | 'quota'>> {
+  const known = limitsSchema.safeParse((await documents.get(address.kind, address.key))?.value)
+  if (!known.success) return {}
+  const { maxQueuedJobs, ...quota } = known.data
+  return { limits: { maxQueuedJobs }, quota }
 }

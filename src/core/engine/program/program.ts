@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../errors.js'
+import { invalidOptions } from '../errors.js'
 import { checkInput } from '../workflow/check-input.js'
 import { firstIssueText } from '../workflow/schema-issues.js'
 import type { NeededProgram, Stage, StageContext } from '../workflow/workflow.js'
@@ -29,18 +29,15 @@ export interface Program<
 const failureSchema = z.union([z.instanceof(RegExp), z.number().int(), z.string().regex(/^SIG[A-Z0-9]+$/)])
 const failuresSchema = z.union([failureSchema, z.array(failureSchema)]).optional()
 
+const whole = z.number().int().positive()
+
 const optionsSchema = z.strictObject({
   args: z.union([z.array(z.string()), z.function()]).optional(),
   path: z.string().min(1).optional(),
   stage: z.strictObject({ name: z.string().min(1).optional(), weight: z.number().positive().optional() }).optional(),
   progress: z.union([z.enum(['ffmpeg', 'tqdm']), z.instanceof(RegExp), z.function()]).optional(),
   protocol: z.literal('stemwork').optional(),
-  timeoutMs: z
-    .number()
-    .int()
-    .positive()
-    .max(2 ** 31 - 1)
-    .optional(),
+  timeoutMs: whole.max(2 ** 31 - 1).optional(),
   memoryMb: z.number().positive().optional(),
   outputMb: z.number().positive().optional(),
   env: z.record(z.string(), z.string()).optional(),
@@ -69,7 +66,7 @@ export function program<
   const checked = checkInput(optionsSchema, options)
   if (!checked.success || name === '') {
     const problem = checked.success ? 'expected a name' : firstIssueText(checked, 'options')
-    throw new StemworkError('INVALID_OPTIONS', `program(${JSON.stringify(name)}): ${problem}.`)
+    throw invalidOptions(`program(${JSON.stringify(name)}): ${problem}.`)
   }
   const needed: NeededProgram = { name, path: options.path }
   return {

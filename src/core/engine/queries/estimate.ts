@@ -11,7 +11,7 @@ import type { WorkflowRegistry } from '../workflow/registry.js'
 import { readSlices } from './job-slices.js'
 import { forecast } from './queue-forecast.js'
 import { positionOf } from './queue-position.js'
-import { WorkHistory } from './work-history.js'
+import { type WorkHistory, workHistory } from './work-history.js'
 
 /** When a job will probably start and end; epoch milliseconds. */
 export interface JobEstimate {
@@ -163,7 +163,7 @@ export class Estimates {
   /** For the whole job, from the history of its application or else the average of the workers. */
   async #workMs(job: JobRecord): Promise<number | undefined> {
     const [history, bytes] = await Promise.all([this.#historyOf(job), this.#bytesOf(job)])
-    const fromHistory = history.msFor(job, bytes, job.lease?.owner)
+    const fromHistory = history(job, bytes, job.lease?.owner)
     if (fromHistory !== undefined) return fromHistory
     const seconds = meanSeconds(await this.#parts.workers.recent(), job.workflow)
     return seconds === undefined ? undefined : 1000 * seconds
@@ -185,7 +185,7 @@ export class Estimates {
           (some) => void jobs.push(...some),
           inPasses,
         )
-        return new WorkHistory(jobs, inputs)
+        return workHistory(jobs, inputs)
       }
       history = remembered(read, keptMs, stillShown * keptMs)
       this.#histories.set(key, history)

@@ -20,68 +20,56 @@ interface Measurement {
 }
 
 /** Peaks of result files: measured on the first request, then stored next to the file and removed with it. */
-export class ResultPeaks {
-  readonly #blobs: BlobStore
-  readonly #measure: AudioPeaks | undefined
-  readonly #slots = new Shares({ total: measuredAtOnce, perApplication: 1, waitingPerApplication })
+export function resultPeaks(blobs: BlobStore, measure: AudioPeaks | undefined) {
+  const slots = new Shares({ total: measuredAtOnce, perApplication: 1, waitingPerApplication })
   /** By blob key, so that several readers share one. */
-  readonly #running = new Map<string, Measurement>()
+  const running = new Map<string, Measurement>()
 
-  constructor(blobs: BlobStore, measure: AudioPeaks | undefined) {
-    this.#blobs = blobs
-    this.#measure = measure
+  const forget = (key: string, measurement: Measurement) => {
+    if (running.get(key) === measurement) running.delete(key)
+  }
+
+  const make = async (output: JobOutput, key: string, { app, signal }: { app: string; signal: AbortSignal }) => {
+    const file = measure && (await blobs.get(output.key, { signal, app }))
+    if (!file || !measure) return undefined
+    const json = await measure({ body: file.body, fileName: output.fileName }, signal)
+    await blobs.put(key, json, { contentType: 'application/json', app })
+    return json
+  }
+
+  const begin = (app: string, output: JobOutput, key: string): Measurement => {
+    const stop = new AbortController()
+    const { signal } = stop
+    const peaks = slots.use(app, () => make(output, key, { app, signal }), { signal, refusal: tooManyWaiting })
+    const measurement = { peaks, readers: 0, stop }
+    running.set(key, measurement)
+    // Readers that have left do not see its end.
+    const end = () => forget(key, measurement)
+    peaks.then(end, end)
+    return measurement
   }
 
   /**
    * @throws StemworkError `BAD_INPUT` for a file that is not audio; `RATE_LIMITED` if the application waits for too
    * many; the signal's reason.
    */
-  async of(job: JobRecord, name: string, signal?: AbortSignal): Promise<string | undefined> {
+  return async (job: JobRecord, name: string, signal?: AbortSignal): Promise<string | undefined> => {
     const output = job.outputs && Object.hasOwn(job.outputs, name) ? job.outputs[name] : undefined
     if (!output || output.copied || job.expired) return undefined
     const key = peaksKey(output.key)
-    const kept = await this.#blobs.get(key, { signal, app: job.app })
+    const kept = await blobs.get(key, { signal, app: job.app })
     if (kept) return text(kept.body)
     signal?.throwIfAborted()
-    const running = this.#running.get(key) ?? this.#begin(job.app, output, key)
-    running.readers++
+    const measurement = running.get(key) ?? begin(job.app, output, key)
+    measurement.readers++
     try {
-      return await untilAborted(running.peaks, signal)
+      return await untilAborted(measurement.peaks, signal)
     } finally {
-      if (--running.readers === 0) {
-        this.#forget(key, running)
-        running.stop.abort()
+      if (--measurement.readers === 0) {
+        forget(key, measurement)
+        measurement.stop.abort()
       }
     }
-  }
-
-  #begin(app: string, output: JobOutput, key: string): Measurement {
-    const stop = new AbortController()
-    const { signal } = stop
-    const make = () => this.#make(output, key, { app, signal })
-    const peaks = this.#slots.use(app, make, { signal, refusal: tooManyWaiting })
-    const measurement = { peaks, readers: 0, stop }
-    this.#running.set(key, measurement)
-    // Readers that have left do not see its end.
-    const forget = () => this.#forget(key, measurement)
-    peaks.then(forget, forget)
-    return measurement
-  }
-
-  #forget(key: string, measurement: Measurement): void {
-    if (this.#running.get(key) === measurement) this.#running.delete(key)
-  }
-
-  async #make(
-    output: JobOutput,
-    key: string,
-    { app, signal }: { app: string; signal: AbortSignal },
-  ): Promise<string | undefined> {
-    const file = this.#measure && (await this.#blobs.get(output.key, { signal, app }))
-    if (!file || !this.#measure) return undefined
-    const json = await this.#measure({ body: file.body, fileName: output.fileName }, signal)
-    await this.#blobs.put(key, json, { contentType: 'application/json', app })
-    return json
   }
 }
 

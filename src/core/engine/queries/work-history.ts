@@ -31,25 +31,19 @@ const otherSettings = 0.2
 const otherModel = 0.02
 const otherWorker = 0.3
 
-/** How long jobs of one workflow take, judged by the last ones. */
-export class WorkHistory {
-  readonly #samples: readonly Sample[]
-  readonly #inputs: readonly string[]
+/** Milliseconds for a whole job, if any of its workflow has succeeded; by the bytes of its inputs and its worker. */
+export type WorkHistory = (job: JobRecord, bytes: number | undefined, worker?: string) => number | undefined
 
-  /** @param jobs that have succeeded @param inputs the params that name files */
-  constructor(jobs: readonly JobRecord[], inputs: readonly string[]) {
-    this.#samples = jobs.flatMap((job) => sampleOf(job, inputs))
-    this.#inputs = inputs
-  }
-
-  /**
-   * Milliseconds for the whole job; `undefined` if none of its workflow has succeeded.
-   *
-   * @param bytes of its inputs, if known @param worker the one that runs it
-   */
-  msFor(job: JobRecord, bytes: number | undefined, worker?: string): number | undefined {
-    const [settings, model] = [settingsOf(job, this.#inputs), modelOf(job)]
-    const weighed = this.#samples.map((sample) => ({
+/**
+ * How long jobs of one workflow take, judged by the last ones.
+ *
+ * @param jobs that have succeeded @param inputs the params that name files
+ */
+export function workHistory(jobs: readonly JobRecord[], inputs: readonly string[]): WorkHistory {
+  const samples = jobs.flatMap((job) => sampleOf(job, inputs))
+  return (job, bytes, worker) => {
+    const [settings, model] = [settingsOf(job, inputs), modelOf(job)]
+    const weighed = samples.map((sample) => ({
       ...sample,
       weight:
         (sample.settings === settings ? 1 : sample.model === model ? otherSettings : otherModel) *

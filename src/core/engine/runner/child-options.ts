@@ -1,5 +1,7 @@
 import { z } from 'zod'
 
+const count = z.number().int().positive()
+
 export const childOptionsSchema = z.strictObject({
   environment: z
     .record(z.string(), z.string())
@@ -15,16 +17,8 @@ export const childOptionsSchema = z.strictObject({
       'Node arguments for the child processes, for example `--max-old-space-size=2048`. They do not inherit the ' +
         "host's arguments.",
     ),
-  startTimeoutMs: z
-    .number()
-    .int()
-    .positive()
-    .default(30_000)
-    .describe('How long a new child process may take to start.'),
-  idleMs: z
-    .number()
-    .int()
-    .positive()
+  startTimeoutMs: count.default(30_000).describe('How long a new child process may take to start.'),
+  idleMs: count
     .max(2 ** 31 - 1)
     .default(600_000)
     .describe('How long an idle child process and its loaded models are kept.'),

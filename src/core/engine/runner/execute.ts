@@ -7,7 +7,7 @@ import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/run
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
 import { type StepClock, StepRun } from './execute-steps.js'
 import { outputFile } from './run-folder.js'
-import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
+import { noCheckpoint, stageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
 import { publishFiles } from './step-files.js'
 
@@ -38,9 +38,7 @@ async function executeStages(
   const downloadNames = new Map<string, string>()
   const progress = stageProgress(workflow.stages, onProgress)
   const checkpoint =
-    order.checkpoint && host
-      ? new StageCheckpoint(order.directory, order.checkpoint, host)
-      : noCheckpoint(order.directory)
+    order.checkpoint && host ? stageCheckpoint(order.directory, order.checkpoint, host) : noCheckpoint(order.directory)
   const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
 
   for (const [index, stage] of workflow.stages.entries()) {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../errors.js'
+import { invalidOptions } from '../errors.js'
 import { defaultLogger, isLogger, type Logger, steadyLogger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
@@ -43,7 +43,7 @@ const optionsSchema = childOptionsSchema.extend({
 export function processRunner(options: ProcessRunnerOptions): Runner {
   const checked = checkInput(optionsSchema, options)
   if (!checked.success) {
-    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(checked, 'options')}.`)
+    throw invalidOptions(`processRunner: ${firstIssueText(checked, 'options')}.`)
   }
   const { resolve, slots: count, ...child } = checked.data
   const logger = steadyLogger(child.logger ?? defaultLogger)

@@ -1,7 +1,7 @@
 import { realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { internalError } from '../errors.js'
-import type { KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
+import type { RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import type { Checkpoint } from '../workflow/checkpoint.js'
 
 /**
@@ -17,81 +17,69 @@ export function partName(part: number): string {
 }
 
 /** The checkpoint as seen by the stages of one run. One part at a time is being sent to the host. */
-export class StageCheckpoint implements Checkpoint {
-  parts: readonly KeptPart[]
-  readonly #directory: string
-  readonly #limits: NonNullable<WorkOrder['checkpoint']>
-  readonly #host: RunCheckpoint
-  readonly #clock: () => number
-  readonly #startedAt: number
+export function stageCheckpoint(
+  directory: string,
+  { parts, afterMs, everyMs, maxBytes }: NonNullable<WorkOrder['checkpoint']>,
+  host: RunCheckpoint,
+  clock = () => performance.now(),
+): Checkpoint {
+  const startedAt = clock()
+  let lastAt = startedAt
   /** Number of the next part. */
-  #next: number
-  #bytes: number
-  #lastAt: number
-  #isOn = true
-  #isStoring = false
+  let next = parts.length
+  let keptBytes = parts.reduce((sum, { bytes }) => sum + bytes, 0)
+  let isOn = true
+  let isStoring = false
 
-  constructor(
-    directory: string,
-    checkpoint: NonNullable<WorkOrder['checkpoint']>,
-    host: RunCheckpoint,
-    clock = () => performance.now(),
-  ) {
-    this.#directory = directory
-    this.#limits = checkpoint
-    this.#host = host
-    this.#clock = clock
-    this.parts = checkpoint.parts
-    this.#next = checkpoint.parts.length
-    this.#bytes = checkpoint.parts.reduce((sum, { bytes }) => sum + bytes, 0)
-    this.#startedAt = this.#lastAt = clock()
-  }
+  return {
+    get parts() {
+      return parts
+    },
+    get isOn() {
+      return isOn
+    },
 
-  get isOn(): boolean {
-    return this.#isOn
-  }
+    isDue() {
+      if (!isOn || isStoring) return false
+      if (host.handBack.aborted) return true
+      const now = clock()
+      const workMs = now - startedAt
+      if (next === 0) return workMs >= afterMs
+      return now - lastAt >= Math.min(Math.max(everyMs, shareOfWork * workMs), longestPause * everyMs)
+    },
 
-  isDue(): boolean {
-    if (!this.#isOn || this.#isStoring) return false
-    if (this.#host.handBack.aborted) return true
-    const { afterMs, everyMs } = this.#limits
-    const now = this.#clock()
-    const workMs = now - this.#startedAt
-    if (this.#next === 0) return workMs >= afterMs
-    return now - this.#lastAt >= Math.min(Math.max(everyMs, shareOfWork * workMs), longestPause * everyMs)
-  }
-
-  async keep(path: string): Promise<void> {
-    const file = await fileOfRun(this.#directory, path)
-    const part = this.#next
-    try {
-      const { size } = await stat(file)
-      this.#bytes += size
-      if (!this.#isOn || this.#bytes > this.#limits.maxBytes) {
-        this.#isOn = false
-        return await rm(file, { force: true })
+    async keep(path) {
+      const file = await fileOfRun(directory, path)
+      const part = next
+      try {
+        const { size } = await stat(file)
+        keptBytes += size
+        if (!isOn || keptBytes > maxBytes) {
+          isOn = false
+          return await rm(file, { force: true })
+        }
+        await rename(file, join(directory, partName(part)))
+      } catch {
+        isOn = false
+        return
       }
-      await rename(file, join(this.#directory, partName(part)))
-    } catch {
-      this.#isOn = false
-      return
-    }
-    this.#next++
-    this.#isStoring = true
-    void this.#host.store(part).then(() => {
-      this.#isStoring = false
-      this.#lastAt = this.#clock()
-    })
-  }
+      next++
+      isStoring = true
+      void host.store(part).then(() => {
+        isStoring = false
+        lastAt = clock()
+      })
+    },
 
-  stop(): void {
-    this.#isOn = false
-  }
+    stop() {
+      isOn = false
+    },
 
-  restart(): void {
-    this.parts = []
-    this.#next = 0
-    this.#bytes = 0
+    restart() {
+      parts = []
+      next = 0
+      keptBytes = 0
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { StemworkError } from '../errors.js'
+import { invalidOptions } from '../errors.js'
 
 /**
  * Headers that sign a webhook message by the Standard Webhooks specification 1.0 (symmetric, `v1`): base64 of
@@ -33,7 +33,7 @@ export function isWebhookSecret(text: string): boolean {
 export function secretKey(secret: string): Buffer {
   const key = keyOf(secret)
   if (key) return key
-  throw new StemworkError('INVALID_OPTIONS', 'A webhook secret must be "whsec_" followed by 24 to 64 bytes in base64.')
+  throw invalidOptions('A webhook secret must be "whsec_" followed by 24 to 64 bytes in base64.')
 }
 
 function keyOf(secret: string): Buffer | undefined {

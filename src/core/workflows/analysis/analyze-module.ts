@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { badInput } from '../../engine/errors.js'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
-import { openAudio } from '../../media/decode/open-audio.js'
 import type { AudioBlock, AudioStream } from '../../media/dsp/audio-stream.js'
 import { speakersOf } from '../../media/dsp/stereo.js'
 import { collectLevels } from '../../media/pictures/levels.js'
@@ -9,6 +8,7 @@ import { peaksJson } from '../../media/pictures/peaks-json.js'
 import type { BeatTracker } from '../../media/analysis/beats/beat-tracker.js'
 import { LoudnessMeter } from '../../media/loudness/loudness-meter.js'
 import { loudnessFigures } from '../../media/loudness/measure-loudness.js'
+import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
 import { labelTrack } from './label-track.js'
@@ -25,10 +25,10 @@ export async function runAnalysis(
   { decoders }: AnalyzeSettings,
   tracker?: BeatTracker,
 ): Promise<void> {
-  const { inputs, limits, params, signal } = context
+  const { inputs, params, signal } = context
   const passes = params.peaks ? 2 : 1
   const open = async (pass: number) => {
-    const stream = await openAudio(inputs.inputUrl.path, { signal, maxSeconds: limits.maxAudioSeconds, decoders })
+    const stream = await openInput(context, inputs.inputUrl.path, decoders)
     return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
   }
   const stream = await open(0)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
@@ -38,7 +38,7 @@ export function defineAnalyze(
 ): Workflow {
   const { beats, ...others } = settings as AnalyzeSettings
   if (beats !== undefined && (typeof beats !== 'string' || beats === ''))
-    throw new StemworkError('INVALID_OPTIONS', `Workflow ${id}: beats: expected the name of a model.`)
+    throw invalidOptions(`Workflow ${id}: beats: expected the name of a model.`)
   const checked = { ...checkedSettings(id, others), ...(beats === undefined ? {} : { beats }) }
   const file = beats === undefined ? 'analyze-module.js' : 'beat-network/analyze-beats-module.js'
   const params: z.ZodType<AnalyzeParams> = z.strictObject({

@@ -2,10 +2,10 @@ import { writeFile } from 'node:fs/promises'
 import { badInput } from '../../engine/errors.js'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
-import { openAudio } from '../../media/decode/open-audio.js'
-import { formatTable, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
-import type { AudioSettings } from '../audio-settings.js'
+import { type AudioSettings, withAllFormats } from '../audio-settings.js'
+import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { edited } from '../../media/dsp/edits.js'
 import { fitted, writeAudio } from '../../media/encode/write-audio.js'
@@ -21,20 +21,15 @@ import { normalisation } from './normalise.js'
 
 /** The workflow as the child process loads it. */
 export default function loudnessModule(settings: unknown): Workflow {
-  // The host has checked the format; the encoder reports a package that is missing here.
-  return defineLoudness(
-    { ...(settings as object), formats: outputFormats },
-    (checked) => (context) => run(context, checked),
-  )
+  return defineLoudness(withAllFormats(settings), (checked) => (context) => run(context, checked))
 }
 
 async function run(context: StageContext<LoudnessParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {
-  const { inputs, limits, params, signal } = context
+  const { inputs, params, signal } = context
   const { normalizeTo, picture } = params
   const passes = normalizeTo === undefined ? 1 : 2
   const open = async (pass: number) => {
-    const options = { signal, maxSeconds: limits.maxAudioSeconds, decoders: settings.decoders }
-    const stream = await openAudio(inputs.inputUrl.path, options)
+    const stream = await openInput(context, inputs.inputUrl.path, settings.decoders)
     return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
   }
 

@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { badInput } from '../../engine/errors.js'
 import { packageFile } from '../../engine/package-files.js'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
-import { openAudio } from '../../media/decode/open-audio.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import { withWarmNetwork } from '../../models/session/warm-networks.js'
 import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
 import type { Rhythm } from '../../media/analysis/rhythm.js'
+import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { midiFile, type MidiTrack } from './midi-file.js'
 import { noteActivations } from './note-activations.js'
@@ -33,11 +33,7 @@ async function run(context: StageContext<NotesParams, NotesInput>, settings: Not
   const files = trackFiles(context)
   // The network's pass takes nearly all of the time.
   const opened = async (path: string, from: number, share: number) => {
-    const stream = await openAudio(path, {
-      signal,
-      maxSeconds: context.limits.maxAudioSeconds,
-      decoders: settings.decoders,
-    })
+    const stream = await openInput(context, path, settings.decoders)
     return withProgress(stream, (fraction) => context.progress((from + share * fraction) / files.length))
   }
   const tracks: MidiTrack[] = []

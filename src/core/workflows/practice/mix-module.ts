@@ -1,12 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import type { MusicAnalysis } from '../../media/analysis/analyze-audio.js'
-import { openAudio } from '../../media/decode/open-audio.js'
-import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
 import { fitted, writeAudio } from '../../media/encode/write-audio.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
 import { type SongTags, songTags } from '../../media/tags/song-tags.js'
-import type { AudioSettings } from '../audio-settings.js'
+import { type AudioSettings, withAllFormats } from '../audio-settings.js'
+import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { clickTrack } from './click-track.js'
 import { lineTimes, lyricLines } from './line-times.js'
@@ -19,7 +19,7 @@ type Context = StageContext<MixParams, MixInput>
 
 /** The workflow as the child process loads it. */
 export default function mixModule(settings: unknown): Workflow {
-  return defineMix({ ...(settings as object), formats: outputFormats }, (checked) => (context) => run(context, checked))
+  return defineMix(withAllFormats(settings), (checked) => (context) => run(context, checked))
 }
 
 async function run(context: Context, settings: AudioSettings): Promise<void> {
@@ -63,10 +63,10 @@ async function writeMixes(context: Context, { format, tags, found, name }: Song)
   const facts = { seconds: 0, clippedSamples: 0 }
   for (const [index, output] of (['accompaniments', 'guide'] as const).entries()) {
     const report = (fraction: number) => context.progress(0.1 + 0.4 * (index + fraction))
-    const accompaniments = withProgress(await opened(context, 'accompanimentsUrl'), report)
+    const accompaniments = withProgress(await openInput(context, context.inputs.accompanimentsUrl.path), report)
     const mixed =
       output === 'guide'
-        ? mixedStreams(accompaniments, await opened(context, 'vocalsUrl'), params.guideDb)
+        ? mixedStreams(accompaniments, await openInput(context, context.inputs.vocalsUrl.path), params.guideDb)
         : accompaniments
     const stream = fitted(mixed, format)
     const written = await writeAudio(stream, context.outputPath(output), {
@@ -83,9 +83,9 @@ async function writeMixes(context: Context, { format, tags, found, name }: Song)
 }
 
 async function writeClicks(context: Context, { tags, found, name }: Song, analysis: MusicAnalysis): Promise<void> {
-  const { sampleRate, sampleCount = Math.round(analysis.seconds * sampleRate) } = await opened(
+  const { sampleRate, sampleCount = Math.round(analysis.seconds * sampleRate) } = await openInput(
     context,
-    'accompanimentsUrl',
+    context.inputs.accompanimentsUrl.path,
   )
   const options = { format: '16', tags: { ...tags?.ofStem('click'), ...found }, dither: false } as const
   const { signal } = context
@@ -98,7 +98,7 @@ async function writeClicks(context: Context, { tags, found, name }: Song, analys
 
 /** @returns what kept it from being done, in sentences */
 async function writeLyrics(context: Context, { format, tags, name }: Song, analysis: MusicAnalysis) {
-  const phrases = await voiceActivity(await opened(context, 'vocalsUrl'))
+  const phrases = await voiceActivity(await openInput(context, context.inputs.vocalsUrl.path))
   const lines = lineTimes(lyricLines(context.params.lyrics ?? ''), phrases)
   if (lines.length === 0) return ['There are no timed lyrics: no voice was found, or no words were given.']
   const guide = `guide.${formatTable[format].extension}`
@@ -117,8 +117,4 @@ async function writeLyrics(context: Context, { format, tags, name }: Song, analy
   }
   context.detail('lines', lines.length)
   return []
-}
-
-async function opened({ inputs, limits, signal }: Context, input: MixInput) {
-  return await openAudio(inputs[input].path, { signal, maxSeconds: limits.maxAudioSeconds })
 }

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import { composeWorkflow } from '../../engine/workflow/composition.js'
 import type { Workflow } from '../../engine/workflow/workflow.js'
 import { type ModelPreset, modelPreset, type PresetWishes } from '../../models/presets.js'
@@ -32,8 +32,7 @@ export function workflowOfPreset(
   if (!next) return stemsWorkflow({ id, name: title, description, stems, model, ensemble, ...settings })
   const { format = '24' } = settings
   if (format === 'mp3')
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `The preset ${name} separates one of its own results again, and MP3 would reduce its quality. Choose a WAV ` +
         'or FLAC format.',
     )

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import { memoryLimit } from '../../engine/workflow/memory-limit.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import type { TrackCheckpoint } from './checkpoint/track-checkpoint.js'
@@ -20,7 +20,7 @@ import type { Runtime } from '../../models/session/runtime.js'
 import { embeddedModelName, resolveModel } from '../../models/registry.js'
 import { withWarmNetworks } from '../../models/session/warm-networks.js'
 import { targetStems, type PipelineMember } from './pipeline/pipeline.js'
-import { ScratchTrack } from './pipeline/scratch-track.js'
+import { type ScratchTrack, writeScratchTrack } from './pipeline/scratch-track.js'
 import { openCheckpoint } from './open-checkpoint.js'
 import { openStemFiles } from './open-stem-files.js'
 import { bandOf, checkOptions, type ModelChoice, type SeparationOptions } from './separation-options.js'
@@ -181,7 +181,7 @@ async function separateWith(
   const opened = await openAudio(inputPath, { signal, maxSeconds, decoders, seek })
   // Mixed down first, so that only two channels are resampled.
   const decoded = resample(toStereo(opened), sampleRate)
-  const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
+  const scratch = isReadOnce ? undefined : await writeScratchTrack(decoded, `${Object.values(outputs)[0]}.scratch`)
   let files: StemFiles | undefined
   try {
     const members = await membersOf(passes, scratch ?? decoded, checkpoint, signal)
@@ -221,7 +221,7 @@ async function membersOf(
   for (const [index, pass] of passes.entries()) {
     const kept = checkpoint?.pass(index)
     members.push(
-      track instanceof ScratchTrack
+      'open' in track
         ? { ...pass, stream: await track.open(signal), statistics: track.statistics, kept }
         : { ...pass, stream: track, statistics: undefined, kept },
     )
@@ -254,8 +254,7 @@ function commonSampleRate(passes: readonly Pass[]): number {
   const rates = new Set(passes.map(({ architecture }) => architecture.sampleRate))
   const [sampleRate] = rates
   if (rates.size === 1 && sampleRate !== undefined) return sampleRate
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the ` +
       'same rate.',
   )

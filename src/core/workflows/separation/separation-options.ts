@@ -1,4 +1,4 @@
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions, type StemworkError } from '../../engine/errors.js'
 import type { Checkpoint } from '../../engine/workflow/checkpoint.js'
 import type { Decoders } from '../../media/decode/open-audio.js'
 import type { OutputFormat } from '../../media/encode/output-format.js'
@@ -131,5 +131,5 @@ function isWholeNumber(value: number, most: number): boolean {
 }
 
 function invalid(message: string): StemworkError {
-  return new StemworkError('INVALID_OPTIONS', message)
+  return invalidOptions(message)
 }

@@ -1,6 +1,7 @@
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
-import { formatTable, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable } from '../../media/encode/output-format.js'
 import { type SongTags, songTags } from '../../media/tags/song-tags.js'
+import { withAllFormats } from '../audio-settings.js'
 import { analyzeSong } from './analyze-song.js'
 import { drawStems } from './draw-stems.js'
 import { loadNetworks, separate, type Separation } from './separate.js'
@@ -8,16 +9,12 @@ import { defineStems, type StemsDefinition, type StemsParams } from './stems-wor
 
 /** The stems workflows as the child process loads them: with the code that separates. */
 export default function stemsModule(settings: unknown): Workflow {
-  return defineStems(
-    // The host has checked the format; the encoder reports a package that is missing here.
-    { ...(settings as object), formats: outputFormats },
-    (definition) => ({
-      separate: (context) => separateStems(context, definition),
-      analyze: (context) => analyzeSong(context, definition.decoders),
-      draw: (context) => drawStems(definition.stems, context),
-      prepare: () => loadNetworks({ ...networkOptions(definition), model: definition.model }),
-    }),
-  )
+  return defineStems(withAllFormats(settings), (definition) => ({
+    separate: (context) => separateStems(context, definition),
+    analyze: (context) => analyzeSong(context, definition.decoders),
+    draw: (context) => drawStems(definition.stems, context),
+    prepare: () => loadNetworks({ ...networkOptions(definition), model: definition.model }),
+  }))
 }
 
 async function separateStems(

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { audioSettingsShape, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
@@ -14,6 +14,7 @@ import { checkInput } from '../../engine/workflow/check-input.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 const modelName = z.string().min(1)
+const count = z.number().int().positive()
 
 const modelChoice = z.object({
   model: modelName,
@@ -49,12 +50,7 @@ const settingsShape = {
     .record(modelName, z.string().min(1))
     .optional()
     .describe('Text shown to people who choose among `allowedModels`, such as quality and speed. Default: its name.'),
-  threads: z
-    .number()
-    .int()
-    .positive()
-    .optional()
-    .describe('Threads for the network. Default: the number of processors minus one.'),
+  threads: count.optional().describe('Threads for the network. Default: the number of processors minus one.'),
   provider: z
     .enum(executionProviders)
     .optional()
@@ -69,10 +65,7 @@ const settingsShape = {
       'What loads the network: the native library of onnxruntime-node, WebAssembly, or the native library where it ' +
         'can be loaded (`auto`). Default: that of the environment variable `STEMWORK_RUNTIME`, or `auto`.',
     ),
-  maxWarmBytes: z
-    .number()
-    .int()
-    .positive()
+  maxWarmBytes: count
     .optional()
     .describe(
       'While the child process uses more memory than this, networks of earlier jobs are closed. Default: 2 GiB.',
@@ -213,7 +206,7 @@ const [analyzeWeight, drawWeight] = [0.05, 0.02]
 export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
   const checked = checkInput(definitionSchema, definition)
   if (!checked.success) {
-    throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked, 'settings')}.`)
+    throw invalidOptions(`Stems workflow: ${firstIssueText(checked, 'settings')}.`)
   }
   const { id, name, description, stems, format: usualFormat = '16' } = checked.data
   const { separate, analyze, draw, prepare } = work(checked.data)

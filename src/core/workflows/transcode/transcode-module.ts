@@ -1,11 +1,11 @@
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
-import { openAudio } from '../../media/decode/open-audio.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import { resample } from '../../media/dsp/resample.js'
 import { stretched } from '../../media/dsp/stretch/stretched.js'
-import { formatTable, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
-import type { AudioSettings } from '../audio-settings.js'
+import { type AudioSettings, withAllFormats } from '../audio-settings.js'
+import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { edited, withChannels } from '../../media/dsp/edits.js'
 import { defineTranscode, type TranscodeParams } from './transcode-workflow.js'
@@ -13,21 +13,13 @@ import { fitted, writeAudio } from '../../media/encode/write-audio.js'
 
 /** The workflow as the child process loads it. */
 export default function transcodeModule(settings: unknown): Workflow {
-  // The host has checked the format; the encoder reports a package that is missing here.
-  return defineTranscode(
-    { ...(settings as object), formats: outputFormats },
-    (checked) => (context) => run(context, checked),
-  )
+  return defineTranscode(withAllFormats(settings), (checked) => (context) => run(context, checked))
 }
 
 async function run(context: StageContext<TranscodeParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {
-  const { inputs, limits, params, signal } = context
+  const { inputs, params, signal } = context
   const { format = settings.format ?? '16', sampleRate, channels, dither } = params
-  const opened = await openAudio(inputs.inputUrl.path, {
-    signal,
-    maxSeconds: limits.maxAudioSeconds,
-    decoders: settings.decoders,
-  })
+  const opened = await openInput(context, inputs.inputUrl.path, settings.decoders)
   // Mixed first, so that fewer channels are resampled.
   const mixed = withChannels(withProgress(opened, context.progress), channels)
   const atRate = (from: AudioStream) => fitted(sampleRate === undefined ? from : resample(from, sampleRate), format)

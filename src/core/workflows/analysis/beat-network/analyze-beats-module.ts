@@ -1,7 +1,7 @@
 import { runAnalysis } from '../analyze-module.js'
 import { defineAnalyze } from '../analyze-workflow.js'
 import { createBeatTracker } from '../../../media/analysis/beats/beat-tracker.js'
-import { StemworkError } from '../../../engine/errors.js'
+import { invalidOptions } from '../../../engine/errors.js'
 import type { Workflow } from '../../../engine/workflow/workflow.js'
 import { beatArchitecture } from '../../../models/manifest.js'
 import { resolveModel } from '../../../models/registry.js'
@@ -15,8 +15,7 @@ export default function analyzeBeatsModule(settings: unknown): Workflow {
     const { manifest, path } = await resolveModel(beats)
     const { name, version, sha256, architecture } = manifest
     if (architecture !== beatArchitecture)
-      throw new StemworkError(
-        'INVALID_OPTIONS',
+      throw invalidOptions(
         `The model ${name} finds no beats: it has the architecture ${architecture}, expected ${beatArchitecture}. ` +
           'Choose beat-this-small.',
       )

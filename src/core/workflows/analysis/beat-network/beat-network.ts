@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../engine/errors.js'
+import { invalidOptions } from '../../../engine/errors.js'
 import type { BeatNetwork } from '../../../media/analysis/beats/beat-logits.js'
 import { melBands } from '../../../media/analysis/beats/log-mel.js'
 import type { Network, TensorInfo } from '../../../models/session/network.js'
@@ -17,8 +17,7 @@ export function beatNetwork(network: Network, model: string): BeatNetwork {
   const [beat, downbeat] = named('beat') && named('downbeat') ? [named('beat'), named('downbeat')] : outputs
   const bands = input?.shape.at(-1)
   if (inputs.length !== 1 || !input || !beat || !downbeat || (typeof bands === 'number' && bands !== melBands))
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `The network of model ${model} does not find beats: expected one input of ${melBands} bands and the outputs ` +
         'beat and downbeat. Choose another model.',
     )

@@ -1,3 +1,4 @@
+import type { Manifest } from '../../../models/manifest.js'
 import type { Segment, SegmentGeometry } from '../../../media/dsp/segment.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
 import type { Estimate, StemName } from '../../../models/stems.js'
@@ -58,3 +59,9 @@ export interface NetworkShape {
   readonly inputs: readonly TensorInfo[]
   readonly outputs: readonly TensorInfo[]
 }
+
+export type ArchitectureFactory = (
+  manifest: Manifest,
+  networks: readonly NetworkShape[],
+  options: ArchitectureOptions,
+) => Promise<Architecture>

@@ -9,17 +9,12 @@ export interface StereoFrames {
 }
 
 /** Bands of a network that sees band powers and gives masks. Bins outside all bands are silenced. */
-export class BandMasks {
-  readonly bandCount: number
-  readonly #starts: readonly number[]
-
-  constructor(ranges: readonly BandRange[]) {
-    this.#starts = ranges.flatMap(([first, end, width]) =>
-      Array.from({ length: (end - first) / width }, (_, band) => first + band * width),
-    )
-    this.bandCount = this.#starts.length
-    this.#starts = [...this.#starts, ranges.at(-1)![1]]
-  }
+export function bandMasks(ranges: readonly BandRange[]) {
+  const starts = ranges.flatMap(([first, end, width]) =>
+    Array.from({ length: (end - first) / width }, (_, band) => first + band * width),
+  )
+  const bandCount = starts.length
+  starts.push(ranges.at(-1)![1])
 
   /**
    * Mean powers of mid, side, left and right in each band, where mid and side are half the sum and half the difference
@@ -30,9 +25,7 @@ export class BandMasks {
    * @param firstRow row of the first of the frames
    * @returns the sum over these frames and all bands of the power of mid plus that of side
    */
-  measure({ data, frameCount, bins }: StereoFrames, powers: Float32Array, firstRow: number): number {
-    const { bandCount } = this
-    const starts = this.#starts
+  const measure = ({ data, frameCount, bins }: StereoFrames, powers: Float32Array, firstRow: number) => {
     const [plane, bandPlane] = [frameCount * bins, powers.length / 4]
     let total = 0
     for (let frame = 0, at = firstRow * bandCount; frame < frameCount; frame++) {
@@ -62,9 +55,7 @@ export class BandMasks {
   }
 
   /** Multiplies a frame by its row of masks, `[rows, bands]`. */
-  apply(masks: Float32Array, row: number, re: Float32Array, im: Float32Array): void {
-    const { bandCount } = this
-    const starts = this.#starts
+  const apply = (masks: Float32Array, row: number, re: Float32Array, im: Float32Array) => {
     for (let band = 0, at = row * bandCount; band < bandCount; band++, at++) {
       const mask = masks[at]!
       const end = starts[band + 1]!
@@ -75,4 +66,6 @@ export class BandMasks {
     }
     for (const values of [re, im]) values.fill(0, 0, starts[0]).fill(0, starts[bandCount])
   }
+
+  return { bandCount, measure, apply }
 }

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../engine/errors.js'
+import { invalidOptions } from '../../../engine/errors.js'
 import { beatArchitecture, type Manifest } from '../../../models/manifest.js'
 import { embeddedArchitecture } from './embedded.js'
 import { htdemucsArchitecture } from './htdemucs.js'
@@ -7,14 +7,8 @@ import { roformerArchitecture } from './roformer.js'
 import { scnetArchitecture } from './scnet.js'
 import { spleeterArchitecture } from './spleeter.js'
 import { umxArchitecture } from './umx.js'
-import type { Architecture, ArchitectureOptions, NetworkShape } from './architecture.js'
+import type { Architecture, ArchitectureFactory, ArchitectureOptions, NetworkShape } from './architecture.js'
 import type { StemName } from '../../../models/stems.js'
-
-type ArchitectureFactory = (
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-) => Promise<Architecture>
 
 interface ArchitectureEntry {
   create: ArchitectureFactory
@@ -42,15 +36,13 @@ export async function createArchitecture(
   options: ArchitectureOptions = {},
 ): Promise<Architecture> {
   if (manifest.architecture === beatArchitecture) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `Model ${manifest.name} finds beats and separates nothing. Use it with "stemwork analyze --beats ` +
         `${manifest.name}", or choose another model.`,
     )
   }
   if (!Object.hasOwn(architectures, manifest.architecture)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `Model ${manifest.name} has the architecture ${JSON.stringify(manifest.architecture)}, which this version ` +
         `does not know. It knows ${Object.keys(architectures).join(', ')}. Update stemwork or choose another ` +
         'model.',
@@ -59,8 +51,7 @@ export async function createArchitecture(
   const { create, takes } = architectures[manifest.architecture]!
   for (const option of ['overlap', 'denoise'] as const) {
     if (options[option] !== undefined && options[option] !== false && !takes.includes(option)) {
-      throw new StemworkError(
-        'INVALID_OPTIONS',
+      throw invalidOptions(
         `Model ${manifest.name} does not support the option ${option}: its architecture, ${manifest.architecture}, ` +
           'has no such option. Leave it out.',
       )
@@ -68,19 +59,12 @@ export async function createArchitecture(
   }
   const architecture = await create(manifest, networks, options).catch((error: unknown) => {
     if (!(error instanceof RangeError)) throw error
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `Model ${manifest.name} cannot be used: ${error.message} Correct its manifest.`,
-      {
-        cause: error,
-      },
-    )
+    throw invalidOptions(`Model ${manifest.name} cannot be used: ${error.message} Correct its manifest.`, error)
   })
   const missing = options.stems?.find((stem) => !gives(architecture, stem))
   if (missing === undefined) return architecture
   architecture.close()
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `Model ${manifest.name} does not produce ${missing}; it produces ${manifest.stems.join(', ')}. Choose another ` +
       'model or other stems.',
   )

@@ -3,10 +3,10 @@ import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import type { Segment } from '../../../media/dsp/segment.js'
 import { Stft } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
-import type { Architecture, NetworkRun, NetworkShape } from './architecture.js'
-import { BandMasks } from './band-masks.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
+import { bandMasks } from './band-masks.js'
 import { fits, misfit } from './network-fit.js'
 import type { Estimate } from '../../../models/stems.js'
 
@@ -39,17 +39,14 @@ const silence = 1e-9
  * `[t - overlap, t + frames + overlap)` of the centred STFT of the whole track, clipped to the track and padded to a
  * multiple of 8 by repeating the last frame.
  */
-export async function embeddedArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-): Promise<Architecture> {
+export const embeddedArchitecture: ArchitectureFactory = async (manifest, networks) => {
   const {
     stft: { nFft, hop },
     bands,
     input: { framesMultipleOf },
     chunk: { frames: frameCount, overlapFrames },
   } = architectureParameters(manifest, parametersSchema)
-  const masks = new BandMasks(bands)
+  const masks = bandMasks(bands)
   const [inputName, outputName] = tensorNames(networks, masks.bandCount)
   const stft = await Stft.create({ size: nFft, hop })
   const pool = new FloatPool()

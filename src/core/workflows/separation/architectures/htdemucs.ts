@@ -2,13 +2,12 @@ import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import { periodicHann } from '../../../media/dsp/fft.js'
 import { Stft, type SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import type { Manifest } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../../../models/stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
-import { TrackWaves } from './track-waves.js'
+import { trackWaves } from './track-waves.js'
 
 /** Frames dropped at each end of a waveform's spectrum before it is passed to the network. */
 const droppedFrames = 2
@@ -23,14 +22,10 @@ const droppedFrames = 2
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function htdemucsArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const htdemucsArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const ports = findPorts(networks, manifest.stems.length)
-  const waves = new TrackWaves(ports.samples, options.overlap ?? 0.25)
-  const spectrum = ports.spectrum && (await WaveSpectrum.create(ports.samples, ports.spectrum))
+  const waves = trackWaves(ports.samples, options.overlap ?? 0.25)
+  const spectrum = ports.spectrum && (await waveSpectrum(ports.samples, ports.spectrum))
   const sources = stemSources(manifest, options.stems)
   const pool = new FloatPool()
   const { length } = waves
@@ -95,67 +90,46 @@ interface SpectrumSizes {
 }
 
 /** The spectrum of a waveform, as networks with two inputs expect it. */
-class WaveSpectrum {
-  readonly #stft: Stft
-  readonly #samples: number
-  readonly #frameCount: number
-  readonly #layout: SpectrumLayout
-  readonly #padded: Float32Array
-  readonly #restored: Float32Array
-  readonly #sum: Float32Array
-
-  private constructor(stft: Stft, samples: number, { bins, frameCount }: SpectrumSizes) {
-    this.#stft = stft
-    this.#samples = samples
-    this.#frameCount = frameCount
-    this.#layout = { frameStride: 1, binStride: frameCount }
-    this.#padded = new Float32Array(stft.samplesOf(frameCount))
-    this.#restored = new Float32Array(stft.samplesOf(frameCount))
-    this.#sum = new Float32Array(2 * bins * frameCount)
-  }
-
-  static async create(samples: number, sizes: SpectrumSizes): Promise<WaveSpectrum> {
-    const size = 2 * sizes.bins
-    // This window scales the spectrum by 1 / sqrt(size), and the inverse undoes it.
-    const window = periodicHann(size).map((value) => value / Math.sqrt(size))
-    return new WaveSpectrum(await Stft.create({ size, hop: size / 4, bins: sizes.bins, window }), samples, sizes)
-  }
-
+async function waveSpectrum(samples: number, { bins, frameCount }: SpectrumSizes) {
+  const size = 2 * bins
+  // This window scales the spectrum by 1 / sqrt(size), and the inverse undoes it.
+  const window = periodicHann(size).map((value) => value / Math.sqrt(size))
+  const stft = await Stft.create({ size, hop: size / 4, bins, window })
+  const layout: SpectrumLayout = { frameStride: 1, binStride: frameCount }
+  const padded = new Float32Array(stft.samplesOf(frameCount))
+  const restored = new Float32Array(stft.samplesOf(frameCount))
+  const sum = new Float32Array(2 * bins * frameCount)
   /** Number of reflected samples before the waveform, where the first frame begins. */
-  get #lead(): number {
-    return (this.#stft.hop * 3) / 2
-  }
-
-  forward(wave: Float32Array, spectrum: Float32Array): void {
-    for (const channel of [0, 1]) {
-      const samples = wave.subarray(channel * this.#samples, (channel + 1) * this.#samples)
-      const to = this.#stft.samplesOf(this.#frameCount) - this.#lead
-      const slice = reflectedSlice({ samples, start: 0 }, -this.#lead, to, this.#samples, this.#padded)
-      const [re, im] = this.#planes(spectrum, channel)
-      this.#stft.forward(slice, this.#frameCount, re, im, this.#layout)
-    }
-  }
-
-  /** Adds the inverse transform of the sum of the stems with these indices. */
-  addInverse(spectra: Float32Array, indices: readonly number[], channel: number, wave: Float32Array): void {
-    const stemLength = 4 * this.#stft.bins * this.#frameCount
-    const parts = indices.map((index) => {
-      const stem = spectra.subarray(index * stemLength, (index + 1) * stemLength)
-      return stem.subarray((channel * stemLength) / 2, ((channel + 1) * stemLength) / 2)
-    })
-    const [re, im] = this.#planes(sumOfParts(parts, this.#sum), 0)
-    this.#stft.inverse(re, im, this.#frameCount, this.#layout, this.#restored, droppedFrames)
-    for (let i = 0; i < wave.length; i++) wave[i]! += this.#restored[i + this.#lead]!
-  }
-
-  close(): void {
-    this.#stft.close()
-  }
-
-  #planes(data: Float32Array, channel: number): [Float32Array, Float32Array] {
-    const length = this.#stft.bins * this.#frameCount
+  const lead = (stft.hop * 3) / 2
+  const planesOf = (data: Float32Array, channel: number) => {
+    const length = bins * frameCount
     const plane = (index: number) => data.subarray(index * length, (index + 1) * length)
-    return [plane(2 * channel), plane(2 * channel + 1)]
+    return [plane(2 * channel), plane(2 * channel + 1)] as const
+  }
+  return {
+    forward(wave: Float32Array, spectrum: Float32Array): void {
+      for (const channel of [0, 1]) {
+        const plane = wave.subarray(channel * samples, (channel + 1) * samples)
+        const to = stft.samplesOf(frameCount) - lead
+        const slice = reflectedSlice({ samples: plane, start: 0 }, -lead, to, samples, padded)
+        const [re, im] = planesOf(spectrum, channel)
+        stft.forward(slice, frameCount, re, im, layout)
+      }
+    },
+
+    /** Adds the inverse transform of the sum of the stems with these indices. */
+    addInverse(spectra: Float32Array, indices: readonly number[], channel: number, wave: Float32Array): void {
+      const stemLength = 4 * bins * frameCount
+      const parts = indices.map((index) => {
+        const stem = spectra.subarray(index * stemLength, (index + 1) * stemLength)
+        return stem.subarray((channel * stemLength) / 2, ((channel + 1) * stemLength) / 2)
+      })
+      const [re, im] = planesOf(sumOfParts(parts, sum), 0)
+      stft.inverse(re, im, frameCount, layout, restored, droppedFrames)
+      for (let i = 0; i < wave.length; i++) wave[i]! += restored[i + lead]!
+    },
+
+    close: () => stft.close(),
   }
 }
 

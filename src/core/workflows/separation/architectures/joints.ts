@@ -16,49 +16,36 @@ export interface JointOptions {
  * Joins the estimates of neighbouring segments with linear cross-fades. The ends of the track are not faded, and no
  * weight is zero.
  */
-export class Joints {
-  readonly #first: number
-  readonly #span: number
-  readonly #step: number
-  readonly #rising: Float32Array
-  readonly #falling: Float32Array
-
-  constructor({ first, span, step, fade = Infinity }: JointOptions) {
-    this.#first = first
-    this.#span = span
-    this.#step = step
-    const length = Math.floor(Math.min(span - step, span / 2, fade))
-    this.#rising = Float32Array.from({ length }, (_, i) => (i + 1) / (length + 1))
-    this.#falling = this.#rising.toReversed()
-  }
-
-  /** Samples from `index * step` on that the previous segment also estimates; for `SegmentGeometry.given`. */
-  get given(): number {
-    return this.#first + this.#span - this.#step
-  }
-
+export function joints({ first, span, step, fade = Infinity }: JointOptions) {
+  const length = Math.floor(Math.min(span - step, span / 2, fade))
+  const rising = Float32Array.from({ length }, (_, i) => (i + 1) / (length + 1))
+  const falling = rising.toReversed()
   /** Track samples from `start` to `end` that a segment estimates. */
-  range({ index, trackSamples = Infinity }: Segment): { start: number; end: number; isLast: boolean } {
-    const from = this.#first + index * this.#step
+  const range = ({ index, trackSamples = Infinity }: Segment) => {
+    const from = first + index * step
     return {
       start: Math.max(0, from),
-      end: Math.min(from + this.#span, trackSamples),
-      isLast: trackSamples <= from + this.#span,
+      end: Math.min(from + span, trackSamples),
+      isLast: trackSamples <= from + span,
     }
   }
-
-  /** @param stems planes of the samples of `range` */
-  estimate(segment: Segment, stems: Stems): Estimate {
-    const { start, end, isLast } = this.range(segment)
-    const sampleCount = end - start
-    return {
-      start,
-      stems,
-      sampleCount,
-      fadeIn: segment.index === 0 ? none : this.#rising.subarray(0, sampleCount),
-      fadeOut: isLast ? none : this.#falling,
-      finishedBefore: isLast ? end : this.#first + (segment.index + 1) * this.#step,
-    }
+  return {
+    /** Samples from `index * step` on that the previous segment also estimates; for `SegmentGeometry.given`. */
+    given: first + span - step,
+    range,
+    /** @param stems planes of the samples of `range` */
+    estimate(segment: Segment, stems: Stems): Estimate {
+      const { start, end, isLast } = range(segment)
+      const sampleCount = end - start
+      return {
+        start,
+        stems,
+        sampleCount,
+        fadeIn: segment.index === 0 ? none : rising.subarray(0, sampleCount),
+        fadeOut: isLast ? none : falling,
+        finishedBefore: isLast ? end : first + (segment.index + 1) * step,
+      }
+    },
   }
 }
 

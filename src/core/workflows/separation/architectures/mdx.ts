@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import type { StemName } from '../../../models/stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   /** The frame length cannot be read from the network: models of the same shape use different ones. */
@@ -27,14 +27,10 @@ const mutedBins = 3
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function mdxArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const mdxArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const { stft, compensation, primary } = architectureParameters(manifest, parametersSchema)
   const { input, output, bins, frameCount } = spectra(networks, stft.nFft)
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: stft.nFft,
     hop: stft.hop,
     bins,

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../engine/errors.js'
+import { invalidOptions, type StemworkError } from '../../../engine/errors.js'
 import type { TensorInfo } from '../../../models/session/network.js'
 import type { NetworkShape } from './architecture.js'
 
@@ -27,8 +27,7 @@ export function misfit(networks: readonly NetworkShape[], expected: string): Ste
   const found = networks.map(
     ({ inputs, outputs }) => `${inputs.map(tensorText).join(', ')} -> ${outputs.map(tensorText).join(', ')}`,
   )
-  return new StemworkError(
-    'INVALID_OPTIONS',
+  return invalidOptions(
     `The model does not fit its architecture: expected ${expected}; found ${found.join('; ')}. Correct the ` +
       `manifest's architecture or sizes.`,
   )

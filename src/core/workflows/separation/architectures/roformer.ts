@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(441) }).default({ hop: 441 }),
@@ -25,11 +25,7 @@ const fadeShare = 0.1
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function roformerArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const roformerArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const parameters = architectureParameters(manifest, parametersSchema)
   const { hop } = parameters.stft
   const {
@@ -40,7 +36,7 @@ export async function roformerArchitecture(
     isFrameMajor,
   } = findLayout(networks, manifest.stems.length)
   const bins = rows / 2
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: 2 * (bins - 1),
     hop,
     frameCount,

@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import { Stft, type SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../../../models/stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
-import { TrackWaves } from './track-waves.js'
+import { trackWaves } from './track-waves.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
@@ -28,11 +28,7 @@ const trainedSeconds = 11
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function scnetArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const scnetArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const {
     stft: { hop },
     segmentSamples,
@@ -43,7 +39,7 @@ export async function scnetArchitecture(
   const size = 2 * (bins - 1)
   const padded = (frameCount - 1) * hop
   const length = Math.min(segmentSamples ?? trainedSeconds * sampleRate, padded)
-  const waves = new TrackWaves(length, options.overlap ?? 0.5)
+  const waves = trackWaves(length, options.overlap ?? 0.5)
   const sources = stemSources(manifest, options.stems)
   // This window scales the spectrum by 1 / sqrt(size), and the inverse undoes it.
   const stft = await Stft.create({ size, hop, window: new Float32Array(size).fill(1 / Math.sqrt(size)) })

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   stft: z
@@ -27,14 +27,10 @@ const extendedBands = 10
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and networks do not fit
  */
-export async function spleeterArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const spleeterArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const { stft } = architectureParameters(manifest, parametersSchema)
   const { bands, frameCount } = magnitudes(networks, manifest.stems.length, stft.nFft)
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: stft.nFft,
     hop: stft.hop,
     frameCount,

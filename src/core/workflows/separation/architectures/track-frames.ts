@@ -1,8 +1,7 @@
 import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import type { Segment, SegmentGeometry } from '../../../media/dsp/segment.js'
 import { Stft, type SpectrumLayout, type StftOptions } from '../../../media/dsp/stft.js'
-import type { Estimate, Stems } from '../../../models/stems.js'
-import { Joints } from './joints.js'
+import { joints } from './joints.js'
 
 export interface TrackFramesOptions extends StftOptions {
   /** Frames per segment: the network's input size. */
@@ -25,147 +24,112 @@ export interface TrackFramesOptions extends StftOptions {
  * Frames beyond the track are silent and frames inside it are computed from the real audio around them. Samples that
  * frames of other segments reach into are dropped. So a mask over frequencies gives exactly what it would give on the
  * STFT of the whole track, however the track is segmented.
+ *
+ * @throws RangeError when the FFT does not support the size, or there are too few frames for a segment.
  */
-export class TrackFrames {
-  readonly bins: number
-  readonly frameCount: number
-  readonly geometry: SegmentGeometry
-  readonly #stft: Stft
-  readonly #joints: Joints
-  readonly #padding: TrackFramesOptions['padding']
+export async function trackFrames(options: TrackFramesOptions) {
+  const stft = await Stft.create(options)
+  try {
+    return framesOf(stft, options)
+  } catch (error) {
+    stft.close()
+    throw error
+  }
+}
+
+function framesOf(stft: Stft, { frameCount, overlap, fade, padding }: TrackFramesOptions) {
+  const { size, hop, bins } = stft
   /** Samples from the start of frame 0 to the start of the track. */
-  readonly #lead: number
-  /** Index of the first frame of segment 0: 0 or less. */
-  readonly #firstFrame: number
-  readonly #stepFrames: number
-  readonly #padded: Float32Array
-  readonly #outputs: Float32Array[] = []
-
-  private constructor(stft: Stft, { frameCount, overlap, fade, padding }: TrackFramesOptions) {
-    const { size, hop } = stft
-    this.bins = stft.bins
-    this.frameCount = frameCount
-    this.#stft = stft
-    this.#padding = padding
-    this.#lead = padding === 'reflect' ? size / 2 : size - hop
-    // Half a frame at each end of a segment is unreliable, because the neighbouring segments' frames are missing there.
-    const span = (frameCount - 1) * hop - size
-    if (span < hop)
-      throw new RangeError(
-        `Segments of ${frameCount} frames of ${size} samples are too short: no part of them is reliable.`,
-      )
-    this.#firstFrame = Math.floor((this.#lead - size) / hop)
-    this.#stepFrames = Math.max(1, Math.floor(((1 - overlap) * span) / hop))
-    const step = this.#stepFrames * hop
-    this.#joints = new Joints({ first: this.#firstFrame * hop - this.#lead + size, span, step, fade })
-    this.geometry = {
-      step,
-      before: this.#lead - this.#firstFrame * hop,
-      length: stft.samplesOf(frameCount),
-      given: this.#joints.given,
-    }
-    this.#padded = new Float32Array(stft.samplesOf(frameCount))
-  }
-
-  /** @throws RangeError when the FFT does not support the size, or there are too few frames for a segment. */
-  static async create(options: TrackFramesOptions): Promise<TrackFrames> {
-    const stft = await Stft.create(options)
-    try {
-      return new TrackFrames(stft, options)
-    } catch (error) {
-      stft.close()
-      throw error
-    }
-  }
-
-  /** Writes the `frameCount` frames of one channel of a segment. */
-  analyse(segment: Segment, channel: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
-    const [first, last] = this.#insideTrack(segment)
-    const segmentFirst = this.#firstOf(segment)
-    const skipped = (first - segmentFirst) * layout.frameStride
-    this.#stft.forward(
-      this.#slice(segment, channel, first, last),
-      last - first,
-      re.subarray(skipped),
-      im.subarray(skipped),
-      layout,
+  const lead = padding === 'reflect' ? size / 2 : size - hop
+  // Half a frame at each end of a segment is unreliable, because the neighbouring segments' frames are missing there.
+  const span = (frameCount - 1) * hop - size
+  if (span < hop)
+    throw new RangeError(
+      `Segments of ${frameCount} frames of ${size} samples are too short: no part of them is reliable.`,
     )
-    this.#silence(re, im, 0, first - segmentFirst, layout)
-    this.#silence(re, im, last - segmentFirst, this.frameCount, layout)
+  /** Index of the first frame of segment 0: 0 or less. */
+  const firstFrame = Math.floor((lead - size) / hop)
+  const stepFrames = Math.max(1, Math.floor(((1 - overlap) * span) / hop))
+  const step = stepFrames * hop
+  const { range, given, estimate } = joints({ first: firstFrame * hop - lead + size, span, step, fade })
+  const length = stft.samplesOf(frameCount)
+  const geometry: SegmentGeometry = { step, before: lead - firstFrame * hop, length, given }
+  const padded = new Float32Array(length)
+  const outputs: Float32Array[] = []
+
+  const firstOf = ({ index }: Segment) => firstFrame + index * stepFrames
+  const sampleOf = (frame: number) => frame * hop - lead
+
+  const frameCountOfTrack = (sampleCount = Infinity) =>
+    padding === 'reflect' ? 1 + Math.floor(sampleCount / hop) : Math.ceil((sampleCount + lead) / hop)
+
+  const insideTrack = (segment: Segment): [number, number] => {
+    const first = firstOf(segment)
+    return [Math.max(0, first), Math.min(first + frameCount, frameCountOfTrack(segment.trackSamples))]
   }
 
-  /**
-   * The samples that the segment contributes, from its `frameCount` frames. Valid until the next call with the same
-   * `output`.
-   */
-  synthesise(
-    segment: Segment,
-    output: number,
-    re: Float32Array,
-    im: Float32Array,
-    layout: SpectrumLayout,
-  ): Float32Array {
-    const [first, last] = this.#insideTrack(segment)
-    const skipped = (first - this.#firstOf(segment)) * layout.frameStride
-    const samples = (this.#outputs[output] ??= new Float32Array(this.#stft.samplesOf(this.frameCount)))
-    this.#stft.inverse(re.subarray(skipped), im.subarray(skipped), last - first, layout, samples)
-    const { start, end } = this.#joints.range(segment)
-    const offset = start - this.#sampleOf(first)
-    return samples.subarray(offset, offset + end - start)
-  }
-
-  estimate(segment: Segment, stems: Stems): Estimate {
-    return this.#joints.estimate(segment, stems)
-  }
-
-  /** The frames of the segment that lie within the track, `[first, end)`, counted from the segment's first frame. */
-  used(segment: Segment): [number, number] {
-    const [first, last] = this.#insideTrack(segment)
-    return [first - this.#firstOf(segment), last - this.#firstOf(segment)]
-  }
-
-  close(): void {
-    this.#stft.close()
-  }
-
-  #firstOf({ index }: Segment): number {
-    return this.#firstFrame + index * this.#stepFrames
-  }
-
-  #insideTrack(segment: Segment): [number, number] {
-    const first = this.#firstOf(segment)
-    return [Math.max(0, first), Math.min(first + this.frameCount, this.#frameCountOfTrack(segment.trackSamples))]
-  }
-
-  #frameCountOfTrack(sampleCount: number | undefined): number {
-    if (sampleCount === undefined) return Infinity
-    const { hop } = this.#stft
-    return this.#padding === 'reflect' ? 1 + Math.floor(sampleCount / hop) : Math.ceil((sampleCount + this.#lead) / hop)
-  }
-
-  #sampleOf(frame: number): number {
-    return frame * this.#stft.hop - this.#lead
-  }
-
-  #slice({ planes, start, trackSamples }: Segment, channel: number, first: number, last: number): Float32Array {
-    const from = this.#sampleOf(first)
-    const to = this.#sampleOf(last - 1) + this.#stft.size
+  const slice = ({ planes, start, trackSamples }: Segment, channel: number, first: number, last: number) => {
+    const from = sampleOf(first)
+    const to = sampleOf(last - 1) + size
     const samples = planes[channel]!
-    if (this.#padding === 'reflect') return reflectedSlice({ samples, start }, from, to, trackSamples, this.#padded)
-    const slice = this.#padded.subarray(0, to - from).fill(0)
-    slice.set(samples.subarray(Math.max(0, from) - start, to - start), Math.max(0, from) - from)
-    return slice
+    if (padding === 'reflect') return reflectedSlice({ samples, start }, from, to, trackSamples, padded)
+    const part = padded.subarray(0, to - from).fill(0)
+    part.set(samples.subarray(Math.max(0, from) - start, to - start), Math.max(0, from) - from)
+    return part
   }
 
-  #silence(
-    re: Float32Array,
-    im: Float32Array,
+  const silence = (
+    [re, im]: readonly [Float32Array, Float32Array],
     from: number,
     to: number,
     { frameStride, binStride }: SpectrumLayout,
-  ): void {
+  ) => {
     for (let frame = from; frame < to; frame++) {
-      for (let bin = 0, at = frame * frameStride; bin < this.bins; bin++, at += binStride) re[at] = im[at] = 0
+      for (let bin = 0, at = frame * frameStride; bin < bins; bin++, at += binStride) re[at] = im[at] = 0
     }
+  }
+
+  return {
+    bins,
+    geometry,
+    estimate,
+    close: () => stft.close(),
+
+    /** Writes the `frameCount` frames of one channel of a segment. */
+    analyse(segment: Segment, channel: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
+      const [first, last] = insideTrack(segment)
+      const segmentFirst = firstOf(segment)
+      const skipped = (first - segmentFirst) * layout.frameStride
+      const samples = slice(segment, channel, first, last)
+      stft.forward(samples, last - first, re.subarray(skipped), im.subarray(skipped), layout)
+      silence([re, im], 0, first - segmentFirst, layout)
+      silence([re, im], last - segmentFirst, frameCount, layout)
+    },
+
+    /**
+     * The samples that the segment contributes, from its `frameCount` frames. Valid until the next call with the same
+     * `output`.
+     */
+    synthesise(
+      segment: Segment,
+      output: number,
+      re: Float32Array,
+      im: Float32Array,
+      layout: SpectrumLayout,
+    ): Float32Array {
+      const [first, last] = insideTrack(segment)
+      const skipped = (first - firstOf(segment)) * layout.frameStride
+      const samples = (outputs[output] ??= new Float32Array(length))
+      stft.inverse(re.subarray(skipped), im.subarray(skipped), last - first, layout, samples)
+      const { start, end } = range(segment)
+      const offset = start - sampleOf(first)
+      return samples.subarray(offset, offset + end - start)
+    },
+
+    /** The frames of the segment that lie within the track, `[first, end)`, counted from the segment's first frame. */
+    used(segment: Segment): [number, number] {
+      const [first, last] = insideTrack(segment)
+      return [first - firstOf(segment), last - firstOf(segment)]
+    },
   }
 }

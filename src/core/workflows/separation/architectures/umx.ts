@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { architectureParameters, type Manifest } from '../../../models/manifest.js'
+import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
-import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
+import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 import { type StereoSpectrum, VocalsRefinement } from '../../../media/dsp/wiener.js'
 
 const parametersSchema = z.object({
@@ -29,14 +29,10 @@ const wienerFrames = 300
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
  */
-export async function umxArchitecture(
-  manifest: Manifest,
-  networks: readonly NetworkShape[],
-  options: ArchitectureOptions,
-): Promise<Architecture> {
+export const umxArchitecture: ArchitectureFactory = async (manifest, networks, options) => {
   const parameters = architectureParameters(manifest, parametersSchema)
   const { input, output, bins, frameCount = parameters.frames } = magnitudes(networks)
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: 2 * (bins - 1),
     hop: parameters.stft.hop,
     frameCount,

@@ -1,4 +1,4 @@
-import { type FileHandle, open, rm } from 'node:fs/promises'
+import { type FileHandle, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Checkpoint, KeptPart } from '../../../engine/workflow/checkpoint.js'
@@ -6,7 +6,17 @@ import type { EncoderState, PeaksState } from '../../../media/encode/audio-encod
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { OverlapAddState } from '../pipeline/overlap-add.js'
 import { type StemName, stemNames } from '../../../models/stems.js'
-import { appendState, checkSpace, PartWriter, planesSchema, readInto, readJson, readState } from './part-file.js'
+import {
+  appendState,
+  checkSpace,
+  openPart,
+  type PartWriter,
+  planesSchema,
+  readInto,
+  readJson,
+  readState,
+  withFile,
+} from './part-file.js'
 import type { GrowingFile, TrackCheckpoint } from './track-checkpoint.js'
 
 const count = z.number().int().nonnegative()
@@ -125,13 +135,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
 
   async #readState(): Promise<OverlapAddState | undefined> {
     const last = this.#parts.at(-1)
-    if (!last) return undefined
-    const file = await open(last.path)
-    try {
-      return await readState(file, last.index.state)
-    } finally {
-      await file.close()
-    }
+    return last && (await withFile(last.path, 'r', (file) => readState(file, last.index.state)))
   }
 
   /** Keeping stops when the disk is full or nearly full. */
@@ -151,7 +155,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
 
   async #write(path: string, segments: number, state: OverlapAddState): Promise<void> {
     const fingerprint = await this.#options.fingerprint()
-    const writer = await PartWriter.open(path)
+    const writer = await openPart(path)
     try {
       const files: FilesIndex['files'] = []
       for (const { stem, path: grown, bytes, clippedSamples, peaks } of this.#growing()) {
@@ -188,12 +192,9 @@ interface Range {
 /** Copies a range of the file to the part. */
 async function appended(writer: PartWriter, path: string, range: Range): Promise<Range & { offset: number }> {
   const offset = await writer.append([])
-  const file = await open(path)
-  try {
+  await withFile(path, 'r', async (file) => {
     for await (const piece of piecesOf(file, range.from, range.bytes)) await writer.append([piece])
-  } finally {
-    await file.close()
-  }
+  })
   return { ...range, offset }
 }
 
@@ -206,19 +207,12 @@ async function joinRanges(
   path: string,
   ranges: readonly (Range & { source: string; offset: number })[],
 ): Promise<void> {
-  const file = await open(path, 'w')
-  try {
-    for (const { source, from, bytes, offset } of ranges) {
-      const part = await open(source)
-      try {
+  await withFile(path, 'w', async (file) => {
+    for (const { source, from, bytes, offset } of ranges)
+      await withFile(source, 'r', async (part) => {
         for await (const piece of piecesOf(part, offset, offset + bytes - from)) await file.writeFile(piece)
-      } finally {
-        await part.close()
-      }
-    }
-  } finally {
-    await file.close()
-  }
+      })
+  })
 }
 
 /** Each piece is valid until the next one is requested. */

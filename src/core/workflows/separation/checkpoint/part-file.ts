@@ -28,47 +28,39 @@ export type PartIndex = z.infer<typeof indexSchema>
 
 const lengthBytes = 4
 
+export type PartWriter = Awaited<ReturnType<typeof openPart>>
+
 /**
  * Writes a part, which may grow for a long time before its index is known: JSON at the end of the file, its length in
  * the last four bytes.
  */
-export class PartWriter {
-  readonly path: string
-  readonly #file: FileHandle
-  #bytes = 0
-
-  private constructor(path: string, file: FileHandle) {
-    this.path = path
-    this.#file = file
-  }
-
-  static async open(path: string): Promise<PartWriter> {
-    return new PartWriter(path, await open(path, 'w', 0o600))
-  }
-
-  /** Returns the offset of the first plane. */
-  async append(planes: readonly (Float32Array | Uint8Array)[]): Promise<number> {
-    const offset = this.#bytes
-    for (const plane of planes) await this.#write(new Uint8Array(plane.buffer, plane.byteOffset, plane.byteLength))
-    return offset
-  }
-
-  async finish(index: object): Promise<void> {
-    const json = Buffer.from(JSON.stringify(index))
-    const length = Buffer.alloc(lengthBytes)
-    length.writeUInt32LE(json.length)
-    await this.#write(Buffer.concat([json, length]))
-    await this.#file.close()
-  }
-
-  async abandon(): Promise<void> {
-    await this.#file.close()
-  }
-
-  async #write(content: Uint8Array): Promise<void> {
+export async function openPart(path: string) {
+  const file = await open(path, 'w', 0o600)
+  let bytes = 0
+  const write = async (content: Uint8Array) => {
     for (let done = 0; done < content.length;)
-      done += (await this.#file.write(content, done, content.length - done, this.#bytes + done)).bytesWritten
-    this.#bytes += content.length
+      done += (await file.write(content, done, content.length - done, bytes + done)).bytesWritten
+    bytes += content.length
+  }
+  return {
+    path,
+
+    /** Returns the offset of the first plane. */
+    async append(planes: readonly (Float32Array | Uint8Array)[]): Promise<number> {
+      const offset = bytes
+      for (const plane of planes) await write(new Uint8Array(plane.buffer, plane.byteOffset, plane.byteLength))
+      return offset
+    },
+
+    async finish(index: object): Promise<void> {
+      const json = Buffer.from(JSON.stringify(index))
+      const length = Buffer.alloc(lengthBytes)
+      length.writeUInt32LE(json.length)
+      await write(Buffer.concat([json, length]))
+      await file.close()
+    },
+
+    abandon: () => file.close(),
   }
 }
 
@@ -79,11 +71,18 @@ export async function readIndex(path: string, bytes: number): Promise<PartIndex>
 
 /** What `finish` wrote. @throws what the file system throws; an error for a file that is not a part */
 export async function readJson(path: string, bytes: number): Promise<unknown> {
-  const file = await open(path)
-  try {
+  return await withFile(path, 'r', async (file) => {
     const length = Buffer.from(await readBytes(file, bytes - lengthBytes, lengthBytes)).readUInt32LE()
     const json = await readBytes(file, bytes - lengthBytes - length, length)
     return JSON.parse(Buffer.from(json).toString())
+  })
+}
+
+/** Opens a file for as long as the work takes. */
+export async function withFile<Result>(path: string, flags: 'r' | 'w', work: (file: FileHandle) => Promise<Result>) {
+  const file = await open(path, flags)
+  try {
+    return await work(file)
   } finally {
     await file.close()
   }

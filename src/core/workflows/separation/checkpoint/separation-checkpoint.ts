@@ -1,31 +1,26 @@
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Checkpoint, KeptPart } from '../../../engine/workflow/checkpoint.js'
+import type { KeptPart } from '../../../engine/workflow/checkpoint.js'
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { FinishedAudio, OverlapAddState } from '../pipeline/overlap-add.js'
+import type { FilesCheckpointOptions } from './files-checkpoint.js'
 import {
   appendPlanes,
   appendState,
   checkSpace,
   type KeptPlanes,
   type PartIndex,
-  PartWriter,
+  openPart,
+  type PartWriter,
   readIndex,
   readPlanes,
   readState,
 } from './part-file.js'
 import type { TrackCheckpoint } from './track-checkpoint.js'
 
-export interface SeparationCheckpointOptions {
-  checkpoint: Checkpoint
-  /** The run's folder: parts grow there. */
-  directory: string
+export interface SeparationCheckpointOptions extends FilesCheckpointOptions {
   /** Passes over the track. */
   passes: number
-  /**
-   * Text that identifies the work: input, models, options and version. Asked for only if something is kept.
-   */
-  fingerprint(): Promise<string>
 }
 
 interface Located extends KeptPlanes {
@@ -64,7 +59,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
   /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are ignored. */
   static async open(options: SeparationCheckpointOptions): Promise<SeparationCheckpoint> {
     const opened = new SeparationCheckpoint(options)
-    const { checkpoint, passes } = options
+    const { checkpoint } = options
     try {
       for (const part of checkpoint.parts) await opened.#load(part)
       for (const pass of opened.#passes) {
@@ -76,7 +71,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     } catch {
       await opened.close()
       checkpoint.restart()
-      return new SeparationCheckpoint({ ...options, passes })
+      return new SeparationCheckpoint(options)
     }
   }
 
@@ -162,7 +157,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     const { checkpoint, directory } = this.#options
     try {
       await checkSpace(directory)
-      this.#writer ??= await PartWriter.open(join(directory, 'checkpoint.part'))
+      this.#writer ??= await openPart(join(directory, 'checkpoint.part'))
       await work(this.#writer)
     } catch {
       checkpoint.stop()

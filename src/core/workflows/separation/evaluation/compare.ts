@@ -36,7 +36,7 @@ export async function compareFiles(
   sampleRate: number,
   signal?: AbortSignal,
 ): Promise<SeparationScores> {
-  const scores = new RunningScores(sampleRate)
+  const scores = runningScores(sampleRate)
   const paths = [...referencePaths(song), estimate.vocals, estimate.accompaniments]
   for await (const { planes, context, sampleCount } of windows(await tracks(paths, sampleRate, signal))) {
     const cut = planes.map((plane) => plane.subarray(context, context + sampleCount))
@@ -53,7 +53,7 @@ export async function compareBaselines(
   const stream = await tracks(referencePaths(song), undefined, signal)
   const scored = (await createBaselines(stream.sampleRate)).map((baseline) => ({
     baseline,
-    scores: new RunningScores(stream.sampleRate),
+    scores: runningScores(stream.sampleRate),
   }))
   const rest = new FloatPlanes()
   try {
@@ -107,48 +107,37 @@ async function* windows(stream: AudioStream): AsyncGenerator<Window> {
   }
 }
 
-class RunningScores {
-  readonly #vocals: StemComparison
-  readonly #accompaniments: StemComparison
-  readonly #falseVocals: FalseVocals
-  readonly #sum = new FloatPlanes()
-  #sumError = 0
+function runningScores(sampleRate: number) {
+  const ofVocals = new StemComparison(sampleRate)
+  const ofAccompaniments = new StemComparison(sampleRate)
+  const falseVocals = new FalseVocals(sampleRate)
+  const sum = new FloatPlanes()
+  let sumError = 0
+  return {
+    /** @param reference planes of the mixture, the vocals, and stereo parts of the accompaniments */
+    add(
+      reference: readonly Float32Array[],
+      vocals: readonly Float32Array[],
+      accompaniments: readonly Float32Array[],
+    ): void {
+      const mixture = reference.slice(0, 2)
+      const truth = reference.slice(2, 4)
+      ofVocals.add(truth, vocals)
+      const parts = reference.slice(4)
+      ofAccompaniments.add(addStereo(sum.take(2, parts[0]!.length), parts), accompaniments)
+      falseVocals.add(truth, mixture, vocals)
+      mixture.forEach((plane, channel) => {
+        for (let i = 0; i < plane.length; i++)
+          sumError = Math.max(sumError, Math.abs(plane[i]! - vocals[channel]![i]! - accompaniments[channel]![i]!))
+      })
+    },
 
-  constructor(sampleRate: number) {
-    this.#vocals = new StemComparison(sampleRate)
-    this.#accompaniments = new StemComparison(sampleRate)
-    this.#falseVocals = new FalseVocals(sampleRate)
-  }
-
-  /** @param reference planes of the mixture, the vocals, and stereo parts of the accompaniments */
-  add(
-    reference: readonly Float32Array[],
-    vocals: readonly Float32Array[],
-    accompaniments: readonly Float32Array[],
-  ): void {
-    const mixture = reference.slice(0, 2)
-    const truth = reference.slice(2, 4)
-    this.#vocals.add(truth, vocals)
-    const parts = reference.slice(4)
-    this.#accompaniments.add(addStereo(this.#sum.take(2, parts[0]!.length), parts), accompaniments)
-    this.#falseVocals.add(truth, mixture, vocals)
-    mixture.forEach((plane, channel) => {
-      for (let i = 0; i < plane.length; i++) {
-        this.#sumError = Math.max(
-          this.#sumError,
-          Math.abs(plane[i]! - vocals[channel]![i]! - accompaniments[channel]![i]!),
-        )
-      }
-    })
-  }
-
-  result(): SeparationScores {
-    return {
-      vocals: measurable(this.#vocals.scores()),
-      accompaniments: measurable(this.#accompaniments.scores()),
-      falseVocals: this.#falseVocals.level,
-      sumError: this.#sumError,
-    }
+    result: (): SeparationScores => ({
+      vocals: measurable(ofVocals.scores()),
+      accompaniments: measurable(ofAccompaniments.scores()),
+      falseVocals: falseVocals.level,
+      sumError,
+    }),
   }
 }
 

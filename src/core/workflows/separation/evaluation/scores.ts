@@ -15,18 +15,18 @@ export interface StemScores {
 
 /** Compares an estimate with its reference, block by block. */
 export class StemComparison {
-  readonly #chunks: Chunks
+  readonly #cut: ReturnType<typeof chunkCutter>
   readonly #whole = new Sums()
   readonly #chunkScores: number[] = []
   #chunk = new Sums()
 
   constructor(sampleRate: number) {
-    this.#chunks = new Chunks(sampleRate)
+    this.#cut = chunkCutter(sampleRate)
   }
 
   /** Adds samples of the reference `s` and the estimate `e`: the same channels, the same length. */
   add(reference: readonly Float32Array[], estimate: readonly Float32Array[]): void {
-    for (const { from, to, isFull } of this.#chunks.cut(reference[0]!.length)) {
+    for (const { from, to, isFull } of this.#cut(reference[0]!.length)) {
       reference.forEach((plane, channel) => this.#chunk.add(plane, estimate[channel]!, from, to))
       if (isFull) this.#endChunk()
     }
@@ -50,7 +50,7 @@ export class StemComparison {
  * below the mixture.
  */
 export class FalseVocals {
-  readonly #chunks: Chunks
+  readonly #cut: ReturnType<typeof chunkCutter>
   #vocals = 0
   #mixture = 0
   #estimate = 0
@@ -58,12 +58,12 @@ export class FalseVocals {
   #freeEstimate = 0
 
   constructor(sampleRate: number) {
-    this.#chunks = new Chunks(sampleRate)
+    this.#cut = chunkCutter(sampleRate)
   }
 
   /** Adds samples of the true vocals, the mixture and the predicted vocals: the same channels, the same length. */
   add(vocals: readonly Float32Array[], mixture: readonly Float32Array[], estimate: readonly Float32Array[]): void {
-    for (const { from, to, isFull } of this.#chunks.cut(vocals[0]!.length)) {
+    for (const { from, to, isFull } of this.#cut(vocals[0]!.length)) {
       this.#vocals += energy(vocals, from, to)
       this.#mixture += energy(mixture, from, to)
       this.#estimate += energy(estimate, from, to)
@@ -97,21 +97,19 @@ function energy(planes: readonly Float32Array[], from: number, to: number): numb
   return sum
 }
 
-/** Cuts blocks at the boundaries of chunks of one second. */
-class Chunks {
-  readonly #length: number
-  #position = 0
-
-  constructor(sampleRate: number) {
-    this.#length = Math.round(sampleRate)
-  }
-
-  /** The parts of a block of `samples` samples; `isFull`: a chunk ends with this part. */
-  *cut(samples: number): Generator<{ from: number; to: number; isFull: boolean }> {
+/**
+ * Cuts blocks at the boundaries of chunks of one second.
+ *
+ * @returns gives the parts of a block of so many samples; `isFull`: a chunk ends with this part
+ */
+function chunkCutter(sampleRate: number) {
+  const length = Math.round(sampleRate)
+  let position = 0
+  return function* (samples: number): Generator<{ from: number; to: number; isFull: boolean }> {
     for (let from = 0; from < samples;) {
-      const to = Math.min(samples, from + this.#length - this.#position)
-      this.#position = (this.#position + to - from) % this.#length
-      yield { from, to, isFull: this.#position === 0 }
+      const to = Math.min(samples, from + length - position)
+      position = (position + to - from) % length
+      yield { from, to, isFull: position === 0 }
       from = to
     }
   }

@@ -1,5 +1,6 @@
 import { badInput } from '../../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../../../media/dsp/audio-stream.js'
+import { availableInAll, type BlockCursor, blockCursor } from '../pipeline/block-cursor.js'
 
 export interface NamedStream {
   /** Its name in messages. */
@@ -37,18 +38,19 @@ export function sideBySide(sources: readonly NamedStream[]): AudioStream {
 }
 
 async function* joined(sources: readonly NamedStream[], sampleRate: number): AsyncGenerator<AudioBlock> {
-  const cursors = sources.map(({ stream }) => new Cursor(stream))
+  const cursors = sources.map(({ stream }) => blockCursor(stream.blocks, ({ channels }) => channels[0]!.length))
   let taken = 0
   for (;;) {
-    let sampleCount = Infinity
-    for (const cursor of cursors) sampleCount = Math.min(sampleCount, await cursor.available())
+    const sampleCount = await availableInAll(cursors)
     if (sampleCount === 0) break
-    yield { channels: cursors.flatMap((cursor) => cursor.take(sampleCount)) }
+    yield {
+      channels: cursors.flatMap((cursor) => cursor.take(sampleCount, ({ channels }, part) => channels.map(part))),
+    }
     taken += sampleCount
   }
   const shortest = sources[await firstEnded(cursors)]!.name
   for (const [index, cursor] of cursors.entries()) {
-    if (!(await cursor.hasMoreThan(mostOverhangSeconds * sampleRate))) continue
+    if (!(await hasMoreThan(mostOverhangSeconds * sampleRate, cursor))) continue
     const end = (taken / sampleRate).toFixed(2)
     throw badInput(
       'decode_failed',
@@ -58,47 +60,17 @@ async function* joined(sources: readonly NamedStream[], sampleRate: number): Asy
   }
 }
 
-async function firstEnded(cursors: readonly Cursor[]): Promise<number> {
+async function firstEnded(cursors: readonly BlockCursor<AudioBlock>[]): Promise<number> {
   for (const [index, cursor] of cursors.entries()) if ((await cursor.available()) === 0) return index
   return 0
 }
 
-/** Reads a stream in pieces of any size. */
-class Cursor {
-  readonly #blocks: AsyncIterator<AudioBlock>
-  #channels: readonly Float32Array[] = [new Float32Array(0)]
-  #offset = 0
-
-  constructor({ blocks }: AudioStream) {
-    this.#blocks = blocks[Symbol.asyncIterator]()
+/** Reads on as far as needed. */
+async function hasMoreThan(sampleCount: number, cursor: BlockCursor<AudioBlock>): Promise<boolean> {
+  for (let left = sampleCount; left >= 0;) {
+    const available = await cursor.available()
+    if (available === 0) return false
+    left -= cursor.take(available, () => available)
   }
-
-  /** Samples per channel that can be taken; 0 at the end of the stream. */
-  async available(): Promise<number> {
-    while (this.#offset === this.#channels[0]!.length) {
-      const next = await this.#blocks.next()
-      if (next.done) return 0
-      this.#channels = next.value.channels
-      this.#offset = 0
-    }
-    return this.#channels[0]!.length - this.#offset
-  }
-
-  take(sampleCount: number): Float32Array[] {
-    const from = this.#offset
-    this.#offset += sampleCount
-    return this.#channels.map((plane) => plane.subarray(from, from + sampleCount))
-  }
-
-  /** Reads on as far as needed. */
-  async hasMoreThan(sampleCount: number): Promise<boolean> {
-    let left = sampleCount
-    while (left >= 0) {
-      const available = await this.available()
-      if (available === 0) return false
-      this.take(available)
-      left -= available
-    }
-    return true
-  }
+  return true
 }

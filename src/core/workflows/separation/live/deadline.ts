@@ -1,4 +1,4 @@
-/** What `Deadline` tells the time by. */
+/** What `liveDeadline` tells the time by. */
 export interface Clock {
   /** Milliseconds from any moment on. */
   now(): number
@@ -19,35 +19,30 @@ const systemClock: Clock = {
  * Decides what is too late for somebody who listens to a stream while it is made. Each wait delays the stream, and the
  * audio that follows makes up for it by its own length; so a source that can wait, such as a file, and one that cannot
  * are treated alike.
+ *
+ * @param slackMs by which the stream may be delayed
  */
-export class Deadline {
-  readonly #slackMs: number
-  readonly #clock: Clock
-  #lagMs = 0
+export function liveDeadline(slackMs: number, clock = systemClock) {
+  let lagMs = 0
+  return {
+    /** Call when this much of the stream has come. */
+    advance(audioMs: number): void {
+      lagMs = Math.max(0, lagMs - audioMs)
+    },
 
-  /** @param slackMs by which the stream may be delayed */
-  constructor(slackMs: number, clock = systemClock) {
-    this.#slackMs = slackMs
-    this.#clock = clock
-  }
-
-  /** Call when this much of the stream has come. */
-  advance(audioMs: number): void {
-    this.#lagMs = Math.max(0, this.#lagMs - audioMs)
-  }
-
-  /** Waits for the work; false if it is not done in time. Rejects as the work does. */
-  async isMet(work: Promise<unknown>): Promise<boolean> {
-    const startedAt = this.#clock.now()
-    const timer = new AbortController()
-    try {
-      return await Promise.race([
-        work.then(() => true),
-        this.#clock.wait(Math.max(0, this.#slackMs - this.#lagMs), timer.signal).then(() => false),
-      ])
-    } finally {
-      timer.abort()
-      this.#lagMs += this.#clock.now() - startedAt
-    }
+    /** Waits for the work; false if it is not done in time. Rejects as the work does. */
+    async isMet(work: Promise<unknown>): Promise<boolean> {
+      const startedAt = clock.now()
+      const timer = new AbortController()
+      try {
+        return await Promise.race([
+          work.then(() => true),
+          clock.wait(Math.max(0, slackMs - lagMs), timer.signal).then(() => false),
+        ])
+      } finally {
+        timer.abort()
+        lagMs += clock.now() - startedAt
+      }
+    },
   }
 }

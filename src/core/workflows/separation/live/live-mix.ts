@@ -12,79 +12,65 @@ export interface LiveStems {
 }
 
 /** Joins a stream with the estimates of its vocals, or without where they are late, and fades between the two. */
-export class LiveMix {
-  readonly #input: SampleWindow
-  readonly #vocals: SampleWindow
-  readonly #fade: number
-  readonly #channelCount: number
+export function liveMix(channelCount: number, fadeSamples: number) {
+  const input = new SampleWindow(channelCount, 8 * fadeSamples)
+  const estimated = new SampleWindow(channelCount, 8 * fadeSamples)
   /** Gain of the estimates: 0 while the input passes unchanged. */
-  #gain = 1
+  let gain = 1
 
-  constructor(channelCount: number, fadeSamples: number) {
-    this.#channelCount = channelCount
-    this.#fade = fadeSamples
-    this.#input = new SampleWindow(channelCount, 8 * fadeSamples)
-    this.#vocals = new SampleWindow(channelCount, 8 * fadeSamples)
+  const fadeTo = (target: 0 | 1, planes: readonly Float32Array[]) => {
+    const length = planes[0]!.length
+    for (let i = 0; i < length && (gain !== 1 || target !== 1); i++) {
+      if (gain < target) gain = Math.min(target, gain + 1 / fadeSamples)
+      if (gain > target) gain = Math.max(target, gain - 1 / fadeSamples)
+      for (const plane of planes) plane[i]! *= gain
+    }
   }
 
-  /** Samples that came in. */
-  get end(): number {
-    return this.#input.end
-  }
-
-  /** Samples that were returned. */
-  get done(): number {
-    return this.#input.start
-  }
-
-  append(planes: readonly Float32Array[]): void {
-    this.#input.append(planes)
-  }
-
-  /** Takes the next estimates; those of samples that were already returned are dropped. */
-  add(blocks: readonly AudioBlock[]): void {
-    for (const { channels } of blocks) this.#vocals.append(channels)
-    this.#vocals.dropBefore(this.done)
-  }
-
-  /** All that is separated, except what is kept to fade out if the next estimate is late. */
-  separated(): LiveStems | undefined {
-    return this.#upTo(Math.min(this.#vocals.end - this.#fade, this.end), false)
-  }
-
-  /** What is left, with all estimates there. */
-  rest(): LiveStems | undefined {
-    return this.#upTo(this.end, false)
-  }
-
-  /** The input up to `to`, without estimates of it. */
-  passed(to: number): LiveStems | undefined {
-    return this.#upTo(to, true)
-  }
-
-  #upTo(to: number, isLate: boolean): LiveStems | undefined {
-    const start = this.done
+  const upTo = (to: number, isLate: boolean): LiveStems | undefined => {
+    const { start } = input
     if (to <= start) return undefined
-    const input = this.#input.views(start, to)
-    const known = Math.max(start, Math.min(to, this.#vocals.end))
-    const vocals = Array.from({ length: this.#channelCount }, () => new Float32Array(to - start))
+    const known = Math.max(start, Math.min(to, estimated.end))
+    const vocals = Array.from({ length: channelCount }, () => new Float32Array(to - start))
     if (known > start) {
-      const estimate = this.#vocals.views(start, known)
+      const estimate = estimated.views(start, known)
       for (const [channel, plane] of vocals.entries()) plane.set(estimate[channel]!)
     }
-    this.#fadeTo(isLate ? 0 : 1, vocals)
-    const accompaniments = input.map((plane, channel) => plane.map((value, i) => value - vocals[channel]![i]!))
-    this.#input.dropBefore(to)
-    this.#vocals.dropBefore(to)
+    fadeTo(isLate ? 0 : 1, vocals)
+    const accompaniments = input
+      .views(start, to)
+      .map((plane, channel) => plane.map((value, i) => value - vocals[channel]![i]!))
+    input.dropBefore(to)
+    estimated.dropBefore(to)
     return { start, stems: { vocals, accompaniments }, isLate }
   }
 
-  #fadeTo(target: 0 | 1, planes: readonly Float32Array[]): void {
-    const length = planes[0]!.length
-    for (let i = 0; i < length && (this.#gain !== 1 || target !== 1); i++) {
-      if (this.#gain < target) this.#gain = Math.min(target, this.#gain + 1 / this.#fade)
-      if (this.#gain > target) this.#gain = Math.max(target, this.#gain - 1 / this.#fade)
-      for (const plane of planes) plane[i]! *= this.#gain
-    }
+  return {
+    /** Samples that came in. */
+    get end() {
+      return input.end
+    },
+
+    /** Samples that were returned. */
+    get done() {
+      return input.start
+    },
+
+    append: (planes: readonly Float32Array[]) => input.append(planes),
+
+    /** Takes the next estimates; those of samples that were already returned are dropped. */
+    add(blocks: readonly AudioBlock[]): void {
+      for (const { channels } of blocks) estimated.append(channels)
+      estimated.dropBefore(input.start)
+    },
+
+    /** All that is separated, except what is kept to fade out if the next estimate is late. */
+    separated: () => upTo(Math.min(estimated.end - fadeSamples, input.end), false),
+
+    /** What is left, with all estimates there. */
+    rest: () => upTo(input.end, false),
+
+    /** The input up to `to`, without estimates of it. */
+    passed: (to: number) => upTo(to, true),
   }
 }

@@ -4,7 +4,7 @@ import type { Network } from '../../../models/session/network.js'
 import type { Runtime, RuntimeChoice } from '../../../models/session/runtime.js'
 import { openSession } from '../../../models/session/session.js'
 import { createArchitecture } from '../architectures/create-architecture.js'
-import { LiveAnswers } from './live-answers.js'
+import { liveAnswers } from './live-answers.js'
 import { LiveEstimator } from './live-estimator.js'
 import type { LiveRequest, LiveStream } from './live-worker.js'
 import { coreSpeed } from './core-speed.js'
@@ -17,7 +17,7 @@ export interface LiveThreadSettings {
 
 // The thread's entry point: a session of its own, which blocks this thread and no other.
 
-const answers = new LiveAnswers((answer, transfer) => parentPort?.postMessage(answer, transfer))
+const answers = liveAnswers((answer, transfer) => parentPort?.postMessage(answer, transfer))
 
 parentPort?.on('message', (request: LiveRequest) => {
   if (request.kind !== 'close') return void answers.answer(request)

@@ -90,9 +90,6 @@ function lostThread(cause: unknown): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
     'The thread that separates the stream has ended. Start the stream again.',
-    {
-      retryable: true,
-      cause,
-    },
+    { retryable: true, cause },
   )
 }

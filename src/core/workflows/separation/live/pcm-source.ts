@@ -1,5 +1,5 @@
 import { untilAborted } from '../../../engine/workflow/until-aborted.js'
-import { badInput, StemworkError } from '../../../engine/errors.js'
+import { badInput, invalidOptions } from '../../../engine/errors.js'
 
 /** Blocks of samples, one plane for each channel, in WAVE order; -1 to 1, and beyond without harm. */
 export type LiveSource = AsyncIterable<Float32Array[]> | ReadableStream<Float32Array[]>
@@ -20,10 +20,7 @@ export async function* pcmPieces(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Float32Array[], void, void> {
   if (!(Number.isInteger(sampleRate) && sampleRate >= rates.min && sampleRate <= rates.max))
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `sampleRate must be a whole number from ${rates.min} to ${rates.max}, not ${sampleRate}.`,
-    )
+    throw invalidOptions(`sampleRate must be a whole number from ${rates.min} to ${rates.max}, not ${sampleRate}.`)
   const pieceSamples = Math.ceil(pieceSeconds * sampleRate)
   const blocks = iteratorOf(source)
   let channelCount: number | undefined

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../engine/errors.js'
+import { invalidOptions } from '../../../engine/errors.js'
 
 /** How a stream is cut for the network. Counts are samples at the network's rate. */
 export interface LivePlan {
@@ -57,7 +57,7 @@ export function livePlan(options: LivePlanOptions): LivePlan {
   const { latencyMs, sampleRate, inputRate, runs, longest, speed } = options
   const { min, max } = latencyBounds
   if (!(latencyMs >= min && latencyMs <= max))
-    throw new StemworkError('INVALID_OPTIONS', `latencyMs must be ${min} to ${max}, not ${latencyMs}.`)
+    throw invalidOptions(`latencyMs must be ${min} to ${max}, not ${latencyMs}.`)
   const filterMs = inputRate === sampleRate ? 0 : (1000 * filterSamples) / Math.min(inputRate, sampleRate)
   const restMs = latencyMs - fadeMs - filterMs
   const samples = (milliseconds: number) => Math.round((milliseconds * sampleRate) / 1000)

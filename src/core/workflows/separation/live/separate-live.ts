@@ -1,8 +1,8 @@
 import { untilAborted } from '../../../engine/workflow/until-aborted.js'
 import type { AudioBlock } from '../../../media/dsp/audio-stream.js'
 import { SampleWindow } from '../../../media/dsp/sample-window.js'
-import { type Clock, Deadline } from './deadline.js'
-import { LiveMix, type LiveStems } from './live-mix.js'
+import { type Clock, liveDeadline } from './deadline.js'
+import { liveMix, type LiveStems } from './live-mix.js'
 import type { LiveWorker } from './live-worker.js'
 import { type LiveSource, pcmPieces } from './pcm-source.js'
 
@@ -33,10 +33,10 @@ export async function* separateLive(
   clock?: Clock,
 ): AsyncGenerator<LiveStems, void, void> {
   const { sampleRate, signal } = options
-  let stream: LiveSeparation | undefined
+  let stream: ReturnType<typeof liveSeparation> | undefined
   try {
     for await (const planes of pcmPieces(source, sampleRate, signal)) {
-      stream ??= new LiveSeparation(await open(planes.length), planes.length, options, clock)
+      stream ??= liveSeparation(await open(planes.length), planes.length, options, clock)
       yield* stream.push(planes)
     }
     if (stream) yield* stream.end()
@@ -54,79 +54,64 @@ interface Request {
 }
 
 /** One stream and its worker. */
-class LiveSeparation {
-  readonly #worker: LiveWorker
-  readonly #options: LiveOptions
-  readonly #mix: LiveMix
-  readonly #deadline: Deadline | undefined
-  readonly #unsent: SampleWindow
-  #request: Request | undefined
+function liveSeparation(worker: LiveWorker, channelCount: number, options: LiveOptions, clock?: Clock) {
+  const { fadeSamples, slackMs, delaySamples } = worker.timing
+  const mix = liveMix(channelCount, fadeSamples)
+  const unsent = new SampleWindow(channelCount, fadeSamples)
+  const deadline = options.whenLate === 'wait' ? undefined : liveDeadline(slackMs, clock)
+  let request: Request | undefined
 
-  constructor(worker: LiveWorker, channelCount: number, options: LiveOptions, clock?: Clock) {
-    const { fadeSamples, slackMs } = worker.timing
-    this.#worker = worker
-    this.#options = options
-    this.#mix = new LiveMix(channelCount, fadeSamples)
-    this.#unsent = new SampleWindow(channelCount, fadeSamples)
-    this.#deadline = options.whenLate === 'wait' ? undefined : new Deadline(slackMs, clock)
-  }
-
-  /** Stems, once some are known; the input instead if these are late. */
-  async *push(planes: Float32Array[]): AsyncGenerator<LiveStems, void, void> {
-    this.#mix.append(planes)
-    this.#unsent.append(planes)
-    this.#deadline?.advance((1000 * planes[0]!.length) / this.#options.sampleRate)
-    while (this.#request ?? this.#unsent.end > this.#unsent.start) {
-      this.#request ??= this.#sendPush()
-      if (!(await this.#isAnswered(this.#request))) {
-        const late = this.#mix.passed(this.#mix.end - this.#worker.timing.delaySamples)
-        return late && (yield late)
-      }
-      const block = this.#mix.separated()
-      if (block) yield block
-    }
-  }
-
-  async *end(): AsyncGenerator<LiveStems, void, void> {
-    let isEnded = false
-    while (!isEnded) {
-      this.#request ??= this.#unsent.end > this.#unsent.start ? this.#sendPush() : this.#sendEnd()
-      const { isEnd } = this.#request
-      if (!(await this.#isAnswered(this.#request))) break
-      isEnded = isEnd
-    }
-    const rest = isEnded ? this.#mix.rest() : this.#mix.passed(this.#mix.end)
-    if (rest) yield rest
-  }
-
-  async close(): Promise<void> {
-    await this.#worker.close()
-  }
-
-  #sendPush(): Request {
-    const { start, end } = this.#unsent
-    const audible = (value: number) => (Math.abs(value) < loudest ? value : 0)
-    const planes = this.#unsent.views(start, end).map((plane) => plane.map(audible))
-    this.#unsent.dropBefore(end)
-    return this.#sent(this.#worker.push(planes, this.#mix.done), false)
-  }
-
-  #sendEnd(): Request {
-    return this.#sent(this.#worker.end(this.#mix.done), true)
-  }
-
-  #sent(answer: Request['answer'], isEnd: boolean): Request {
+  const sent = (answer: Request['answer'], isEnd: boolean): Request => {
     // Awaited later, if at all; until then a rejection must not count as unhandled.
     answer.catch(() => undefined)
     return { answer, isEnd }
   }
 
+  const sendPush = () => {
+    const { start, end } = unsent
+    const audible = (value: number) => (Math.abs(value) < loudest ? value : 0)
+    const planes = unsent.views(start, end).map((plane) => plane.map(audible))
+    unsent.dropBefore(end)
+    return sent(worker.push(planes, mix.done), false)
+  }
+
   /** Whether the worker has answered in time; then its estimates are in the mix. */
-  async #isAnswered({ answer }: Request): Promise<boolean> {
-    const isMet = untilAborted(this.#deadline?.isMet(answer) ?? answer.then(() => true), this.#options.signal)
-    if (!(await isMet)) return false
-    this.#request = undefined
-    this.#mix.add(await answer)
+  const isAnswered = async ({ answer }: Request) => {
+    if (!(await untilAborted(deadline?.isMet(answer) ?? answer.then(() => true), options.signal))) return false
+    request = undefined
+    mix.add(await answer)
     return true
+  }
+
+  return {
+    close: () => worker.close(),
+
+    /** Stems, once some are known; the input instead if these are late. */
+    async *push(planes: Float32Array[]): AsyncGenerator<LiveStems, void, void> {
+      mix.append(planes)
+      unsent.append(planes)
+      deadline?.advance((1000 * planes[0]!.length) / options.sampleRate)
+      while (request ?? unsent.end > unsent.start) {
+        request ??= sendPush()
+        if (!(await isAnswered(request))) {
+          const late = mix.passed(mix.end - delaySamples)
+          return late && (yield late)
+        }
+        const block = mix.separated()
+        if (block) yield block
+      }
+    },
+
+    async *end(): AsyncGenerator<LiveStems, void, void> {
+      let isEnded = false
+      while (!isEnded) {
+        request ??= unsent.end > unsent.start ? sendPush() : sent(worker.end(mix.done), true)
+        const { isEnd } = request
+        if (!(await isAnswered(request))) break
+        isEnded = isEnd
+      }
+      const rest = isEnded ? mix.rest() : mix.passed(mix.end)
+      if (rest) yield rest
+    },
   }
 }

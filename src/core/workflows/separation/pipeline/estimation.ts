@@ -7,7 +7,7 @@ import type { Architecture, NetworkRun, TrackStatistics } from '../architectures
 import type { StemName, Stems } from '../../../models/stems.js'
 import type { Network } from '../../../models/session/network.js'
 import type { KeptSegments } from './kept-segments.js'
-import { RunBatch } from './run-batch.js'
+import { joinRuns, type RunBatch } from './run-batch.js'
 
 /** What is needed to estimate the stems of one stream. */
 export interface Estimator {
@@ -125,7 +125,7 @@ class Estimation {
       return
     }
     const batch = this.#timed(() =>
-      RunBatch.of(
+      joinRuns(
         group.map((segment) => architecture.prepare(segment, statistics)),
         architecture.batchAxis,
         this.#pool,

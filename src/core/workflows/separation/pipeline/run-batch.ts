@@ -3,67 +3,52 @@ import type { NetworkRun } from '../architectures/architecture.js'
 import type { Tensor } from '../../../models/session/network.js'
 
 /** The runs of several segments, joined along one axis of their tensors and split again afterwards. */
-export class RunBatch {
+export interface RunBatch {
   /** What to run: one entry for every run of a segment. */
-  readonly runs: NetworkRun[]
-  readonly #parts: NetworkRun[][]
-  readonly #axis: number
-  readonly #pool: FloatPool
+  runs: NetworkRun[]
+  /** @returns by segment, then run: the runs that were joined, with the results of `done` */
+  split(done: NetworkRun[]): NetworkRun[][]
+}
 
-  private constructor(runs: NetworkRun[], parts: NetworkRun[][], axis: number, pool: FloatPool) {
-    this.runs = runs
-    this.#parts = parts
-    this.#axis = axis
-    this.#pool = pool
+/** @param parts by segment, then run; the runs of a single segment are used unchanged */
+export function joinRuns(parts: NetworkRun[][], axis: number | undefined, pool: FloatPool): RunBatch {
+  if (parts.length === 1 || axis === undefined) return { runs: parts[0]!, split: (done) => [done] }
+  const empty = (tensors: Tensor[]): Tensor => {
+    const dims = tensors[0]!.dims.map((dim, index) =>
+      index === axis ? tensors.reduce((sum, tensor) => sum + tensor.dims[axis]!, 0) : dim,
+    )
+    return { dims, data: pool.take(dims.reduce((product, dim) => product * dim, 1)) }
   }
-
-  /** @param parts by segment, then run; the runs of a single segment are used unchanged */
-  static of(parts: NetworkRun[][], axis: number | undefined, pool: FloatPool): RunBatch {
-    if (parts.length === 1 || axis === undefined) return new RunBatch(parts[0]!, parts, 0, pool)
-    const empty = (tensors: Tensor[]): Tensor => {
-      const dims = tensors[0]!.dims.map((dim, index) =>
-        index === axis ? tensors.reduce((sum, tensor) => sum + tensor.dims[axis]!, 0) : dim,
-      )
-      return { dims, data: pool.take(dims.reduce((product, dim) => product * dim, 1)) }
+  const join = (tensors: Tensor[]) => {
+    const joined = empty(tensors)
+    eachSlice(tensors, axis, (tensor, own, at, length) => joined.data.set(tensor.data.subarray(own, own + length), at))
+    return joined
+  }
+  const runs = parts[0]!.map(({ network }, index): NetworkRun => {
+    const members = parts.map((part) => part[index]!)
+    return {
+      network,
+      feeds: byName(
+        members.map(({ feeds }) => feeds),
+        join,
+      ),
+      fetches: byName(
+        members.map(({ fetches }) => fetches),
+        empty,
+      ),
     }
-    const runs = parts[0]!.map(({ network }, index): NetworkRun => {
-      const members = parts.map((part) => part[index])
-      const feeds = byName(
-        members.map((run) => run!.feeds),
-        (tensors) => {
-          const joined = empty(tensors)
-          eachSlice(tensors, axis, (tensor, own, at, length) =>
-            joined.data.set(tensor.data.subarray(own, own + length), at),
-          )
-          return joined
-        },
-      )
-      return {
-        network,
-        feeds,
-        fetches: byName(
-          members.map((run) => run!.fetches),
-          empty,
-        ),
-      }
-    })
-    return new RunBatch(runs, parts, axis, pool)
-  }
-
-  /** @returns by segment, then run: the runs given to `of`, with the results of `done` */
-  split(done: NetworkRun[]): NetworkRun[][] {
-    if (this.#parts.length === 1) return [done]
+  })
+  const split = (done: NetworkRun[]) => {
     done.forEach(({ feeds, fetches }, index) => {
       for (const [name, { data }] of Object.entries(fetches)) {
-        const tensors = this.#parts.map((part) => part[index]!.fetches[name]!)
-        eachSlice(tensors, this.#axis, (tensor, own, at, length) =>
-          tensor.data.set(data.subarray(at, at + length), own),
-        )
+        const tensors = parts.map((part) => part[index]!.fetches[name]!)
+        eachSlice(tensors, axis, (tensor, own, at, length) => tensor.data.set(data.subarray(at, at + length), own))
       }
-      for (const { data } of [...Object.values(feeds), ...Object.values(fetches)]) this.#pool.give(data)
+      for (const { data } of [...Object.values(feeds), ...Object.values(fetches)]) pool.give(data)
     })
-    return this.#parts
+    return parts
   }
+  return { runs, split }
 }
 
 function byName(runs: Record<string, Tensor>[], join: (tensors: Tensor[]) => Tensor): Record<string, Tensor> {

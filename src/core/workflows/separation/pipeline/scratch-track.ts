@@ -7,37 +7,26 @@ import type { TrackStatistics } from '../architectures/architecture.js'
 import { trackStatistics } from './track-statistics.js'
 
 /** A decoded track in a temporary file, for reading it more than once without memory that grows with its length. */
-export class ScratchTrack {
-  readonly statistics: TrackStatistics
-  readonly #path: string
-
-  private constructor(path: string, statistics: TrackStatistics) {
-    this.#path = path
-    this.statistics = statistics
-  }
-
-  /** Writes the stream to a file at this path. The file is removed if that fails. */
-  static async write(stream: AudioStream, path: string): Promise<ScratchTrack> {
-    const { sampleRate, channelCount: channels } = stream
-    const writer = await openWavWriter(path, { sampleRate, channels, format: '32f' })
-    try {
-      const statistics = await trackStatistics({ ...stream, blocks: written(stream.blocks, writer) })
-      await writer.close()
-      return new ScratchTrack(path, statistics)
-    } catch (error) {
-      await writer.abandon().catch(() => undefined)
-      await rm(path, { force: true })
-      throw error
-    }
-  }
-
+export interface ScratchTrack {
+  statistics: TrackStatistics
   /** The track from its start. */
-  open(signal?: AbortSignal): Promise<AudioStream> {
-    return openAudio(this.#path, { signal })
-  }
+  open(signal?: AbortSignal): Promise<AudioStream>
+  remove(): Promise<void>
+}
 
-  async remove(): Promise<void> {
-    await rm(this.#path, { force: true })
+/** Writes the stream to a file at this path. The file is removed if that fails. */
+export async function writeScratchTrack(stream: AudioStream, path: string): Promise<ScratchTrack> {
+  const { sampleRate, channelCount: channels } = stream
+  const writer = await openWavWriter(path, { sampleRate, channels, format: '32f' })
+  const remove = () => rm(path, { force: true })
+  try {
+    const statistics = await trackStatistics({ ...stream, blocks: written(stream.blocks, writer) })
+    await writer.close()
+    return { statistics, open: (signal) => openAudio(path, { signal }), remove }
+  } catch (error) {
+    await writer.abandon().catch(() => undefined)
+    await remove()
+    throw error
   }
 }
 

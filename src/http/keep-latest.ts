@@ -1,0 +1,9 @@
+/** Puts an entry at the end of a map, which then forgets the oldest ones beyond this many. */
+export function keepLatest<Key, Value>(entries: Map<Key, Value>, key: Key, value: Value, most: number): void {
+  entries.delete(key)
+  entries.set(key, value)
+  for (const oldest of entries.keys()) {
+    if (entries.size <= most) return
+    entries.delete(oldest)
+  }
+}
