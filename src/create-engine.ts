@@ -1,7 +1,7 @@
 import { container, instanceCachingFactory, type InjectionToken } from './container.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.js'
 import { memoryQueue } from './adapters/queues/memory/memory-queue.js'
-import { StemworkError } from './core/engine/errors.js'
+import { invalidOptions } from './core/engine/errors.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
 import type { EngineSettings } from './core/engine/options.js'
 import { assertInstalled } from './core/engine/package-files.js'
@@ -56,12 +56,11 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
   const given: unknown = options
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     const words = given === null ? 'null' : Array.isArray(given) ? 'a list' : typeof given
-    throw new StemworkError('INVALID_OPTIONS', `createEngine takes an object with options, or nothing, not ${words}.`)
+    throw invalidOptions(`createEngine takes an object with options, or nothing, not ${words}.`)
   }
   const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
   if (runner !== undefined && settings.child !== undefined) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'child sets up the runner that createEngine makes, and another one is given. Give its options to ' +
         'processRunner().',
     )

@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Pool } from 'pg'
 import type { EngineParts } from '../core/engine/engine.js'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions, StemworkError } from '../core/engine/errors.js'
 import { hasPackage } from '../core/engine/package-files.js'
 import { memoryQueue } from '../adapters/queues/memory/memory-queue.js'
 import type { Logger } from '../core/engine/ports/logger.js'
@@ -77,15 +77,13 @@ export async function openDeployment(urls: DeploymentUrls, logger: Logger): Prom
 
 function refuseWrongPairs(store: string, queue: string, blobs: string): void {
   if (!isMemory(store) && isMemory(blobs)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `--store ${nameOf(store)} outlives this process and --blobs memory: does not: after a restart, jobs would ` +
         'name results that are gone. Give --blobs file:<folder> or s3://<bucket>.',
     )
   }
   if (!isMemory(queue) && !isPostgres(store)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `--queue ${nameOf(queue)} notifies several processes, and --store ${nameOf(store)} is correct only while one ` +
         'process writes it. Give --store postgres://... or leave --queue out.',
     )
@@ -234,7 +232,7 @@ const forms = {
 export function refuseUnknown(option: keyof typeof forms, url: string | undefined): void {
   const [form, known] = forms[option]
   if (url === undefined || form.test(url)) return
-  throw new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${known}.`)
+  throw invalidOptions(`${option} ${nameOf(url)} is not understood. Expected one of: ${known}.`)
 }
 
 function withAddress(error: unknown, url: string): unknown {

@@ -6,7 +6,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions } from '../core/engine/errors.js'
 import { installedScript } from '../core/engine/package-files.js'
 import {
   type Command,
@@ -62,8 +62,7 @@ async function requireFolder(folder: string): Promise<void> {
   const found = await stat(folder).catch((error) => error as NodeJS.ErrnoException)
   if (!(found instanceof Error) && found.isDirectory()) return
   const why = found instanceof Error ? systemErrorText(found) : 'it is a file.'
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `The folder ${folder} cannot be used: ${why} Create it and put a file with a workflow in it; \`npm create ` +
       'stemwork -- --template workflow` makes a project that has one.',
   )

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions } from '../core/engine/errors.js'
 
 /**
  * The secret that signs upload and result links, kept in a file that only its owner can read, so that links survive a
@@ -14,8 +14,7 @@ export async function linkSecret(path: string): Promise<string> {
   }
   const secret = (await readFile(path, 'utf8')).trim()
   if (/^[0-9a-f]{64}$/.test(secret)) return secret
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `${path} does not contain a secret of 64 hexadecimal digits. Delete the file to create a new secret; existing ` +
       'links then stop working.',
   )

@@ -3,7 +3,7 @@ import { access, readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions } from '../core/engine/errors.js'
 import { systemErrorText } from './system-error.js'
 
 const execFile = promisify(execFileCallback)
@@ -38,7 +38,7 @@ export async function importDefault(what: string, path: string): Promise<unknown
 }
 
 function fail(what: string, path: string, why: string, cause: unknown): never {
-  throw new StemworkError('INVALID_OPTIONS', `The ${what} ${path} could not be loaded: ${why}`, { cause })
+  throw invalidOptions(`The ${what} ${path} could not be loaded: ${why}`, cause)
 }
 
 /** What was thrown while a module was loaded, in one line with file and line as far as Node gives them. */

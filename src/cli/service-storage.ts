@@ -9,7 +9,7 @@ import {
   removeDeadFolders,
   scratchPrefix,
 } from '../core/engine/dispatch/attempt/process-folder.js'
-import { StemworkError } from '../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../core/engine/errors.js'
 import type { Logger } from '../core/engine/ports/logger.js'
 import type { workerKind } from '../core/engine/workers/worker.js'
 import { type CommandInput, type CommandOption, flag, textOf, UsageError, valued } from './command.js'
@@ -106,8 +106,7 @@ export async function refuseRunning({ parts, lock }: Pick<Deployment, 'parts' | 
   const workers = await parts.jobs.documents.list(kind, { limit: 100 })
   const other = workers.map(({ key }) => key).find((owner) => !hasEndedHere(owner)) ?? (await lock.take(hasEndedHere))
   if (other === undefined) return
-  throw new StemworkError(
-    'STORE_UNAVAILABLE',
+  throw storeUnavailable(
     `The service ${other.replace(/#.*/, '')} runs on this store, on which only one process may work at a time. Stop ` +
       'it, then try again; if it was killed, in a minute and a half.',
   )

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions } from '../core/engine/errors.js'
 import { type Composition, composeWorkflow } from '../core/engine/workflow/composition.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import type { CommandInput } from './command.js'
@@ -39,8 +39,7 @@ async function loadWorkflows(paths: readonly string[], known: readonly Workflow[
     }
     const workflows = fileWorkflows(await importDefault(what, path), pathToFileURL(resolve(path)).href)
     if (!workflows) {
-      throw new StemworkError(
-        'INVALID_OPTIONS',
+      throw invalidOptions(
         `The default export of ${path} must be a workflow made by defineWorkflow, or a list of them.`,
       )
     }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { StemworkError } from '../core/engine/errors.js'
+import { invalidOptions } from '../core/engine/errors.js'
 import { packageFile } from '../core/engine/package-files.js'
 
 /** What of a Next.js configuration is read and set here. */
@@ -32,8 +32,7 @@ export function withStemwork<Settings extends object = NextSettings>(
 export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSettings {
   if (typeof settings !== 'object' || settings === null || 'then' in settings)
     // Spread into the result, it would be ignored silently.
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'withStemwork takes the configuration as an object. Of a function or a promise, pass what it returns: ' +
         'export default async (phase) => withStemwork(await settings(phase)).',
     )

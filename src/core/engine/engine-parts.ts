@@ -1,4 +1,4 @@
-import { StemworkError } from './errors.js'
+import { invalidOptions } from './errors.js'
 import type { ApplicationStore } from './ports/application-store.js'
 import type { AudioPeaks } from './ports/audio-peaks.js'
 import type { BlobStore } from './ports/blob-store.js'
@@ -92,10 +92,7 @@ export function checkParts(parts: EngineParts): void {
   for (const name of Object.keys(partTypes) as (keyof typeof partTypes)[]) checkPart(name, parts[name], partTypes[name])
   const workflows: unknown = parts.workflows
   if (!Array.isArray(workflows) || !workflows.every(isWorkflow)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      'workflows must be a list of what defineWorkflow() or stemsWorkflow() returns.',
-    )
+    throw invalidOptions('workflows must be a list of what defineWorkflow() or stemsWorkflow() returns.')
   }
   refuseUnsafePair(parts)
 }
@@ -107,21 +104,19 @@ function checkPart(name: string, part: unknown, { what, methods, from, hasScope 
   const lacks = [...missing, ...(hasScope && scope !== 'process' && scope !== 'shared' ? ['traits.scope'] : [])]
   if (lacks.length === 0) return
   const lack = lacks.length === methods.length + Number(hasScope) ? 'all that one has' : lacks.join(', ')
-  throw new StemworkError('INVALID_OPTIONS', `${name} is not ${what}: it lacks ${lack}. Pass ${from}.`)
+  throw invalidOptions(`${name} is not ${what}: it lacks ${lack}. Pass ${from}.`)
 }
 
 function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {
   if (queue.traits.scope !== 'shared') return
   if (jobs.traits.scope !== 'shared') {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'A queue shared by several processes needs a job store that several processes may write, such as Postgres; ' +
         'this store is correct only while one process writes it. Use the local queue with it.',
     )
   }
   if (blobs.traits.scope !== 'shared') {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       'A queue shared by several processes needs a blob store that all of them reach, such as S3 or a shared ' +
         'folder; this one exists in one process only.',
     )

@@ -1,6 +1,6 @@
 import { rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../engine/errors.js'
+import { invalidOptions } from '../engine/errors.js'
 import { modelCacheFolder } from './cache.js'
 import { acceptanceFile, areTermsAccepted } from './licence.js'
 import { knownModels } from './known-models.js'
@@ -112,8 +112,7 @@ export async function removeModel(choice: string, cacheFolder = modelCacheFolder
   const entry = await modelEntry(choice)
   const { facts, files } = entry
   if (isLocal(entry)) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `The model ${choice} was not pulled: its files are in ${entry.folder}. Only models in the cache can be removed.`,
     )
   }

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { StemworkError } from '../engine/errors.js'
+import { invalidOptions } from '../engine/errors.js'
 import { stemNames } from './stems.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
 
@@ -67,11 +67,8 @@ export function architectureParameters<Schema extends z.ZodType>(manifest: Manif
   const parsed = schema.safeParse(manifest)
   if (parsed.success) return parsed.data
   const issue = firstIssueText(parsed.error, 'manifest')
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `The manifest of model ${manifest.name} does not fit its architecture: ${issue}. Correct it.`,
-    {
-      cause: parsed.error,
-    },
+    parsed.error,
   )
 }

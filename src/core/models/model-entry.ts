@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import { StemworkError } from '../engine/errors.js'
+import { invalidOptions } from '../engine/errors.js'
 import type { StemName } from './stems.js'
 import { checkInput } from '../engine/workflow/check-input.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
@@ -81,18 +81,12 @@ export async function ownModel(path: string): Promise<ModelEntry> {
   try {
     content = JSON.parse(await readFile(full, 'utf8'))
   } catch (error) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `The manifest ${path} is missing or is not valid JSON. Name a readable manifest file.`,
-      {
-        cause: error,
-      },
-    )
+    throw invalidOptions(`The manifest ${path} is missing or is not valid JSON. Name a readable manifest file.`, error)
   }
   const parsed = checkInput(ownManifestSchema, content)
   if (!parsed.success) {
     const problem = firstIssueText(parsed, 'manifest')
-    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, ${problem}. Correct it.`)
+    throw invalidOptions(`In the manifest ${path}, ${problem}. Correct it.`)
   }
   const { file, bytes, sha256, addresses, moreFiles = [], terms, speedClass: speed, score, ...facts } = parsed.data
   return {

@@ -1,4 +1,4 @@
-import { StemworkError } from '../engine/errors.js'
+import { invalidOptions, StemworkError } from '../engine/errors.js'
 import type { EnsembleAlgorithm } from './ensemble-algorithm.js'
 import { knownModels } from './known-models.js'
 import type { ModelEntry } from './model-entry.js'
@@ -74,7 +74,7 @@ export function modelPreset(name: string, { commercial = false }: PresetWishes =
   const preset = modelPresets.find((each) => each.name === name)
   if (!preset) {
     const names = modelPresets.map((each) => each.name).join(', ')
-    throw new StemworkError('INVALID_OPTIONS', `There is no preset "${name}". Expected one of: ${names}.`)
+    throw invalidOptions(`There is no preset "${name}". Expected one of: ${names}.`)
   }
   const others = commercial ? entriesOf(preset).filter((entry) => !isCommercial(entry)) : []
   if (others.length > 0) {

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StemworkError } from '../engine/errors.js'
+import { invalidOptions, StemworkError } from '../engine/errors.js'
 import { bestModelName, byQuality, recommendedModel, recommendedModelName } from './best-model.js'
 import { folderInCache, modelCacheFolder, readJson } from './cache.js'
 import { knownModels } from './known-models.js'
@@ -33,8 +33,7 @@ export async function modelEntry(choice: string): Promise<ModelEntry> {
       () => false,
     ))
   if (isFolder) return ownModel(join(choice, 'model.json'))
-  throw new StemworkError(
-    'INVALID_OPTIONS',
+  throw invalidOptions(
     `There is no model "${choice}". Expected the path of a manifest (.json) or one of: ${modelNames.join(', ')}.`,
   )
 }

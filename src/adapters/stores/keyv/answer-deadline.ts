@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import { within } from '../../../core/engine/ports/within.js'
 
 /** Ends a caller's wait, never the work: a write that was sent may arrive at any later time. */
@@ -28,8 +28,7 @@ export class AnswerDeadline {
   }
 
   #error(): StemworkError {
-    return new StemworkError(
-      'STORE_UNAVAILABLE',
+    return storeUnavailable(
       `The Keyv store did not answer within ${this.#timeoutMs} ms. Check that its backend runs and can be reached, ` +
         'then try again.',
       { retryable: true },

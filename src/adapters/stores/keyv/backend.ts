@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Keyv } from 'keyv'
 import type { z } from 'zod'
-import { requireOption, StemworkError } from '../../../core/engine/errors.js'
+import { invalidOptions, requireOption, StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
 /**
  * A Keyv instance that is trusted only as far as it deserves: by default, Keyv answers "not there" when its backend is
@@ -103,8 +103,7 @@ function keepsNamespace(store: unknown): store is { namespace: string | undefine
 }
 
 function sharedBackend(own: string | undefined, other: string | undefined): StemworkError {
-  return new StemworkError(
-    'INVALID_OPTIONS',
+  return invalidOptions(
     `One Keyv backend is used by two Keyv instances, with the namespaces "${own}" and "${other}". A backend has ` +
       'only one namespace, that of the instance created last, so a change of order would lose the entries of the ' +
       'other. Give each Keyv its own backend (new KeyvRedis(...) twice), or use one Keyv for both stores.',
@@ -135,8 +134,7 @@ export function parsed<Value>(schema: z.ZodType<Value>, key: string, text: strin
 }
 
 export function damaged(key: string, cause: unknown): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
+  return storeUnavailable(
     `The Keyv entry ${key} is not one that this library wrote. Give the store its own namespace, or restore the ` +
       'entry from a backup.',
     { cause },
@@ -144,9 +142,8 @@ export function damaged(key: string, cause: unknown): StemworkError {
 }
 
 function unavailable(cause: unknown): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
-    'The Keyv store could not read or write an entry. Check its backend, then try again.',
-    { retryable: true, cause },
-  )
+  return storeUnavailable('The Keyv store could not read or write an entry. Check its backend, then try again.', {
+    retryable: true,
+    cause,
+  })
 }

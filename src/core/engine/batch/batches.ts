@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { StemworkError } from '../errors.js'
+import { StemworkError, storeUnavailable } from '../errors.js'
 import { isPending, withTryBegun, withTryDeferred, withTryEnded } from '../job/deliveries.js'
 import { type Delivery, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import type { Quota } from '../job/quota.js'
@@ -331,7 +331,7 @@ function sumOf(counts: NonNullable<Batch['counts']>): number {
 }
 
 function tooManyAtOnce(): StemworkError {
-  return new StemworkError('STORE_UNAVAILABLE', 'A batch was changed by too many processes at once. Try again.', {
+  return storeUnavailable('A batch was changed by too many processes at once. Try again.', {
     retryable: true,
   })
 }

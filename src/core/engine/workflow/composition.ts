@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../errors.js'
+import { invalidOptions, StemworkError } from '../errors.js'
 import { stepNameSchema } from '../job/step.js'
 import { checkInput, shapeOf } from './check-input.js'
 import { needsOf } from './needs.js'
@@ -98,8 +98,7 @@ export function composeWorkflow<const Id extends string>(
   options: { workflows?: readonly Workflow[] } = {},
 ): Workflow<Id> {
   const checked = checkInput(compositionSchema, composition)
-  const problem: Problem = (text) =>
-    new StemworkError('INVALID_OPTIONS', `Composed workflow${idWords(composition)}: ${text}.`)
+  const problem: Problem = (text) => invalidOptions(`Composed workflow${idWords(composition)}: ${text}.`)
   if (!checked.success) throw problem(firstIssueText(checked, 'composition'))
   const { id, name, description, inputs, policy, steps: declared } = checked.data
   const steps = inOrder(declared, problem).map((step) => stepOf(step, checked.data, options.workflows ?? [], problem))

@@ -1,5 +1,5 @@
 import { labelSchema } from '../job/pool.js'
-import { StemworkError } from '../errors.js'
+import { invalidOptions } from '../errors.js'
 import type { Workflow } from './workflow.js'
 
 /**
@@ -14,8 +14,7 @@ export function needsOf(
   const labels = typeof needs === 'function' ? needs(params) : (needs ?? [])
   for (const label of labels)
     if (!labelSchema.safeParse(label).success)
-      throw new StemworkError(
-        'INVALID_OPTIONS',
+      throw invalidOptions(
         `Workflow ${id}: ${JSON.stringify(label)} is not a valid label. Expected 1 to 60 letters, digits, ".", ` +
           '"_", ":" and "-", then "=" and a number of units if it is an amount.',
       )

@@ -1,4 +1,4 @@
-import { StemworkError } from '../errors.js'
+import { invalidOptions, StemworkError } from '../errors.js'
 import { type Workflow, workflowIdSchema } from './workflow.js'
 
 /** The workflows an engine offers, by id. */
@@ -11,7 +11,7 @@ export class WorkflowRegistry<Offered extends Workflow = Workflow> {
   constructor(workflows: readonly Offered[], aliases: Readonly<Record<string, string>> = {}) {
     for (const workflow of workflows) {
       if (this.#workflows.has(workflow.id)) {
-        throw new StemworkError('INVALID_OPTIONS', `Two workflows have the id "${workflow.id}"; ids must be unique.`)
+        throw invalidOptions(`Two workflows have the id "${workflow.id}"; ids must be unique.`)
       }
       this.#workflows.set(workflow.id, workflow)
     }
@@ -59,7 +59,7 @@ export class WorkflowRegistry<Offered extends Workflow = Workflow> {
         ? workflowIdSchema.safeParse(alias).error?.issues[0]?.message
         : `there is no workflow "${id}"; known workflows: ${[...this.#workflows.keys()].join(', ') || 'none'}`
     if (problem !== undefined || !workflow)
-      throw new StemworkError('INVALID_OPTIONS', `The alias ${JSON.stringify(alias)} cannot be used: ${problem}.`)
+      throw invalidOptions(`The alias ${JSON.stringify(alias)} cannot be used: ${problem}.`)
     this.#aliases.set(alias, workflow)
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../errors.js'
+import { invalidOptions } from '../errors.js'
 import { labelSchema } from '../job/pool.js'
 import { stepNameSchema } from '../job/step.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
@@ -198,12 +198,11 @@ export function defineWorkflow<
   const checked = checkInput(definitionSchema, definition)
   if (!checked.success) {
     const issue = firstIssueText(checked, 'definition')
-    throw new StemworkError('INVALID_OPTIONS', `Workflow${idWords(definition)}: ${issue}.`)
+    throw invalidOptions(`Workflow${idWords(definition)}: ${issue}.`)
   }
   const { outputs, stages = [], run } = definition
   if ((run === undefined) === (definition.stages === undefined))
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `Workflow ${JSON.stringify(definition.id)}: expected either stages or run, a function of steps.`,
     )
   const programs = [...stages, ...(definition.programs ?? [])].flatMap(({ program }) => program ?? [])
@@ -231,8 +230,7 @@ export function defineWorkflow<
         if (declaration === undefined) continue
         const { fileName } = declaration
         if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
-          throw new StemworkError(
-            'INVALID_OPTIONS',
+          throw invalidOptions(
             `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, ` +
               'digits, "-", "_" and, in file names, ".".',
           )

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import type { AudioEncoder } from './audio-encoder.js'
 import { mp3InfoBytes, mp3InfoFrame } from '../decode/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
@@ -27,8 +27,7 @@ export async function openMp3Writer(
   { sampleRate, channels, tags = {} }: Mp3Options,
 ): Promise<AudioEncoder> {
   if (!mp3SampleRates.includes(sampleRate) || channels > 2)
-    throw new StemworkError(
-      'INVALID_OPTIONS',
+    throw invalidOptions(
       `MP3 files hold one or two channels at ${mp3SampleRates.join(', ')} Hz, not ${channels} at ${sampleRate} Hz. ` +
         "Choose format 'flac'.",
     )

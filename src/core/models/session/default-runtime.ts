@@ -1,4 +1,4 @@
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions } from '../../engine/errors.js'
 import { type RuntimeChoice, runtimeChoices } from './runtime.js'
 
 /**
@@ -10,8 +10,5 @@ export function defaultRuntime(): RuntimeChoice {
   const text = process.env.STEMWORK_RUNTIME || 'auto'
   const found = runtimeChoices.find((name) => name === text)
   if (found) return found
-  throw new StemworkError(
-    'INVALID_OPTIONS',
-    `STEMWORK_RUNTIME must be one of ${runtimeChoices.join(', ')}, not "${text}".`,
-  )
+  throw invalidOptions(`STEMWORK_RUNTIME must be one of ${runtimeChoices.join(', ')}, not "${text}".`)
 }

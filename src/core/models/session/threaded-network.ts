@@ -1,4 +1,4 @@
-import { StemworkError } from '../../engine/errors.js'
+import { invalidOptions, StemworkError } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import type { Network, NetworkFacts, NetworkResult, Tensor } from './network.js'
 import { startRuntimeWorker } from './runtime-worker.js'
@@ -109,13 +109,10 @@ function loadError({ message, missing }: { message: string; missing?: { cause?: 
     const cause = stack === undefined ? undefined : Object.assign(new Error(stack.split('\n', 1)[0]), { stack })
     return new StemworkError('MISSING_DEPENDENCY', message, { cause })
   }
-  return new StemworkError(
-    'INVALID_OPTIONS',
+  return invalidOptions(
     'The model file could not be loaded as an ONNX network. Check that it is complete and that the manifest names ' +
       'the right file.',
-    {
-      cause: new Error(message),
-    },
+    new Error(message),
   )
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { StemworkError } from '../../errors.js'
+import { StemworkError, storeUnavailable } from '../../errors.js'
 
 export interface OutageOptions {
   /** Ends the wait with its reason. */
@@ -42,8 +42,7 @@ function isOutage(error: unknown): boolean {
 }
 
 function awayTooLong(maxMs: number, cause: unknown): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
+  return storeUnavailable(
     `The blob store was unavailable for more than ${Math.round(maxMs / 1000)} s (\`dispatch.storageOutageMs\`). ` +
       'Check the cause and the server.',
     { cause },
