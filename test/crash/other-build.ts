@@ -23,11 +23,11 @@ const nextVersion = [
   },
   {
     file: 'adapters/stores/postgres/migrations.js',
-    from: 'const lockClass =',
+    from: 'const stepTimeoutMs =',
     to:
       'steps.push({ isAdditive: true, statements: (schema) => [`ALTER TABLE ${schema}.jobs ADD COLUMN ' +
       'of_the_next_version text`, `CREATE INDEX of_the_next_version ON ${schema}.jobs (of_the_next_version)`] ' +
-      '})\nconst lockClass =',
+      '})\nconst stepTimeoutMs =',
   },
 ]
 

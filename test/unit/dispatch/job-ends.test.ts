@@ -72,7 +72,7 @@ test('a deleted job is interrupted, announced and checked in its batch; it is re
   const { ends, jobs, blobs, noted, id } = await ending({ batchName: 'b' }, { isClaimed: true })
   expect(await ends.delete(id, {})).toMatchObject({ id, status: 'STARTED', deleted: false })
   await settled()
-  expect(noted).toEqual(['true LEASE_LOST', 'job.deleted', 'batch', 'send'])
+  expect(noted).toEqual(['usage.recorded', 'true LEASE_LOST', 'job.deleted', 'batch', 'send'])
   expect([await jobs.get(id), await blobs.stat(checkpoint(id))]).toEqual([undefined, undefined])
   expect(await jobs.due('deleted', 1)).toEqual([])
 })
