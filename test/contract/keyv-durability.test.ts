@@ -227,6 +227,16 @@ describe('a Keyv backend that is away', () => {
         () => jobs.apply('x', { kind: 'delete' }),
         () => jobs.due('lapsed', 1),
         () => jobs.purge({ id: 'x' }),
+        () => jobs.usage('a'),
+        () => jobs.documents.get('kind', 'x'),
+        () => jobs.documents.list('kind', { limit: 1 }),
+        () => jobs.documents.due('kind', 1),
+        () => jobs.documents.put({ kind: 'kind', key: 'x', value: 1, ttlMs: 1000 }),
+        () => jobs.documents.delete('kind', 'x'),
+        () =>
+          jobs.createAll([sampleJob()], { document: { kind: 'kind', key: 'x', value: 1, ttlMs: 1000, version: 0 } }),
+        () => jobs.ledger!.entries({ fromDay: 0, toDay: 1, limit: 1 }),
+        () => jobs.rules!(),
       ]) {
         await expect(ask()).rejects.toMatchObject(unavailable)
       }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { DocumentStore, DocumentWrite } from '../../../core/engine/ports/document-store.js'
 import { DocumentMap } from '../shared/document-map.js'
+import { AnswerDeadline } from './answer-deadline.js'
 import { type Backend, parsed } from './backend.js'
 import { KeyLocks } from './key-locks.js'
 
@@ -26,7 +27,7 @@ export interface KeyvDocuments extends DocumentStore {
  * All documents of a kind in one entry of the backend: there are few, kept in memory from the first use. Nobody else
  * writes them.
  */
-export function keyvDocuments(backend: Backend, clock: () => number): KeyvDocuments {
+export function keyvDocuments(backend: Backend, clock: () => number, timeoutMs: number): KeyvDocuments {
   const known = new Map<string, Promise<DocumentMap>>()
   const locks = new KeyLocks()
   const read = (kind: string) => {
@@ -42,9 +43,21 @@ export function keyvDocuments(backend: Backend, clock: () => number): KeyvDocume
     return new DocumentMap(parsed(entriesSchema, key, await backend.read(key)) ?? [])
   }
 
-  function change<Result>(kind: string, make: (map: DocumentMap) => Result): Promise<Result> {
-    return locks.hold(kind, async () => keep(kind, await read(kind), make))
-  }
+  const look = <Result>(kind: string, use: (map: DocumentMap) => Result): Promise<Result> =>
+    AnswerDeadline.run(timeoutMs, async () => use(await read(kind)))
+
+  /** Works on the documents of a kind while nobody else changes them, unless the caller has given up by then. */
+  const alone = <Result>(kind: string, work: (map: DocumentMap) => Promise<Result>): Promise<Result> =>
+    AnswerDeadline.run(timeoutMs, (deadline) =>
+      locks.hold(kind, async () => {
+        const map = await read(kind)
+        deadline.check()
+        return await work(map)
+      }),
+    )
+
+  const change = <Result>(kind: string, make: (map: DocumentMap) => Result): Promise<Result> =>
+    alone(kind, (map) => keep(kind, map, make))
 
   /** Writes the whole kind, and shows the change once it is written. */
   async function keep<Result>(kind: string, map: DocumentMap, make: (map: DocumentMap) => Result): Promise<Result> {
@@ -67,8 +80,7 @@ export function keyvDocuments(backend: Backend, clock: () => number): KeyvDocume
     work: (write: () => Promise<void>) => Promise<Result>,
   ): Promise<Result | undefined> {
     const { kind, key } = document
-    return await locks.hold(kind, async () => {
-      const map = await read(kind)
+    return await alone(kind, async (map) => {
       if (!map.hasVersion(key, version, clock())) return undefined
       return await work(async () => void (await keep(kind, map, (next) => next.put(document, version, clock()))))
     })
@@ -76,11 +88,11 @@ export function keyvDocuments(backend: Backend, clock: () => number): KeyvDocume
 
   return {
     after,
-    get: async (kind, key) => (await read(kind)).get(key, clock()),
+    get: (kind, key) => look(kind, (map) => map.get(key, clock())),
     put: (document, { version } = {}) => change(document.kind, (map) => map.put(document, version, clock())),
     delete: async (kind, key) => void (await change(kind, (map) => (map.entries.delete(key) ? true : undefined))),
-    list: async (kind, options) => (await read(kind)).list(options, clock()),
-    due: async (kind, limit) => (await read(kind)).due(limit, clock()),
+    list: (kind, options) => look(kind, (map) => map.list(options, clock())),
+    due: (kind, limit) => look(kind, (map) => map.due(limit, clock())),
     async removeExpired(limit) {
       let removed = 0
       for (const kind of known.keys())

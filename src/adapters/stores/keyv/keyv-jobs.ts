@@ -46,7 +46,7 @@ export function keyvJobs(options: KeyvStoresOptions): JobStore {
   const backend = Backend.of(options)
   const operate = operations(backend, clock, timeoutMs)
   const ledger = new KeyvLedger(backend)
-  const { after, ...documents } = keyvDocuments(backend, clock)
+  const { after, ...documents } = keyvDocuments(backend, clock, timeoutMs)
   return {
     traits: { scope: 'process' },
     time: async () => clock(),
