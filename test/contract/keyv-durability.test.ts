@@ -236,7 +236,7 @@ describe('a Keyv backend that is away', () => {
         () =>
           jobs.createAll([sampleJob()], { document: { kind: 'kind', key: 'x', value: 1, ttlMs: 1000, version: 0 } }),
         () => jobs.ledger!.entries({ fromDay: 0, toDay: 1, limit: 1 }),
-        () => jobs.rules!(),
+        () => jobs.rules(),
       ]) {
         await expect(ask()).rejects.toMatchObject(unavailable)
       }

@@ -31,16 +31,11 @@ export function keyvDocuments(backend: Backend, clock: () => number, timeoutMs: 
   const known = new Map<string, Promise<DocumentMap>>()
   const locks = new KeyLocks()
   const read = (kind: string) => {
-    const map = known.get(kind) ?? load(kind)
+    const map = known.get(kind) ?? load(backend, kind)
     known.set(kind, map)
     // What could not be read is read again.
     map.catch(() => known.delete(kind))
     return map
-  }
-
-  async function load(kind: string): Promise<DocumentMap> {
-    const key = entryKey(kind)
-    return new DocumentMap(parsed(entriesSchema, key, await backend.read(key)) ?? [])
   }
 
   const look = <Result>(kind: string, use: (map: DocumentMap) => Result): Promise<Result> =>
@@ -100,6 +95,11 @@ export function keyvDocuments(backend: Backend, clock: () => number, timeoutMs: 
       return removed
     },
   }
+}
+
+async function load(backend: Backend, kind: string): Promise<DocumentMap> {
+  const key = entryKey(kind)
+  return new DocumentMap(parsed(entriesSchema, key, await backend.read(key)) ?? [])
 }
 
 function entryKey(kind: string): string {
