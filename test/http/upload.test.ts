@@ -261,6 +261,15 @@ describe('the download URL as an input', () => {
     expect(await stored(ticket)).toBe(text(song))
   })
 
+  test('that was removed with its job makes no new job, which is told', async () => {
+    const inputUrl = await service.uploaded(song)
+    const { body } = await createJob(inputUrl)
+    await pollJob(service, String(body.id))
+    await service.api(`/job/${String(body.id)}`, { method: 'DELETE' })
+    const removed = { reason: 'upload_missing', message: expect.stringMatching(/was removed with a job.*new ticket/) }
+    expect(await createJob(inputUrl)).toMatchObject({ status: 422, body: removed })
+  })
+
   test('that has lost its file makes no new job, but a repeated request is answered with its own', async () => {
     const inputUrl = await service.uploaded(song)
     const first = await createJob(inputUrl, 'key-of-a-lost-file')

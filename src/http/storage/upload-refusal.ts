@@ -4,6 +4,7 @@ import type { BlobStat, BlobStore } from '../../core/engine/ports/blob-store.js'
 import { formOverheadBytes, peekBoundary, peekBytes } from '../../core/engine/intake/form-file.js'
 import { Problem } from '../routing/problem.js'
 import type { OwnUpload } from './storage-link.js'
+import { isUsed } from './used-ticket.js'
 
 const refusalSchema = z.object({ reason: z.string(), message: z.string() })
 
@@ -48,12 +49,12 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
   if (stat) return
   const marker = await blobs.get(markerKey(key))
   if (!marker) {
-    throw new Problem(
-      'UPLOAD_REFUSED',
-      'No file has been uploaded for this download link. PUT the file to the uploadUrl of the same ticket, wait ' +
-        'for its answer 200, then create the job.',
-      { reason: 'upload_missing' },
-    )
+    const text = (await isUsed(blobs, key))
+      ? 'The file of this download link was removed with a job that used it, or has expired. Upload it again with a ' +
+        'new ticket from GET /upload.'
+      : 'No file has been uploaded for this download link. PUT the file to the uploadUrl of the same ticket, wait ' +
+        'for its answer 200, then create the job.'
+    throw new Problem('UPLOAD_REFUSED', text, { reason: 'upload_missing' })
   }
   const { reason, message } = refusalSchema.parse(await json(marker.body))
   throw new Problem('UPLOAD_REFUSED', `The upload was refused. ${message}`, { reason })
