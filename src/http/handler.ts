@@ -4,7 +4,7 @@ import { Shares } from '../core/engine/limits/shares.js'
 import { assertInstalled } from '../core/engine/package-files.js'
 import { type ApiAnswer, empty } from './routing/answer.js'
 import type { ApiRequest } from './routing/api-request.js'
-import { authenticate } from './routing/authenticate.js'
+import { authenticate, senderAhead } from './routing/authenticate.js'
 import { Call, type RequestFacts, type Service } from './routing/call.js'
 import { corsHeaders, preflightHeaders } from './routing/cors.js'
 import { deprecationHeaders } from './routing/deprecation.js'
@@ -177,12 +177,19 @@ function answerOfRoute(facts: RequestFacts, { route, params }: RouteMatch, where
   facts.operation = route.operation
   return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
     const refuseInTurn = (error: unknown) => inTurn(facts, undefined, () => Promise.reject(error))
-    const sender = route.access === 'key' ? senderOf(request, service, { route, params }) : undefined
-    const caller = await sender?.catch(refuseInTurn)
+    const ahead = route.readsAhead && !hasLink(request) ? senderAhead(request, service) : undefined
+    const sender = route.access === 'key' && !ahead ? senderOf(request, service, { route, params }) : undefined
+    const caller = ahead?.caller ?? (await sender?.catch(refuseInTurn))
     const run = async () => {
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
       if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
-      const answer = await route.run(new Call(facts, where, { caller, trace }), params)
+      const answering = route.run(new Call(facts, where, { caller, trace, allowed: ahead?.allowed }), params)
+      if (ahead) {
+        // Whatever it says, a key that has ended is the reason.
+        answering.catch(() => {})
+        await ahead.allowed
+      }
+      const answer = await answering
       // Other methods need no slot: what a request has changed is reported in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
     }

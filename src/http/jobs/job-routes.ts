@@ -37,6 +37,7 @@ export const jobRoutes = [
     operation: 'createJob',
     summary: 'Create a job',
     access: 'key',
+    readsAhead: true,
     bucket: 'create',
     body: newJobSchema,
     answer: { description: 'The id of the new job.', schema: jobIdSchema },
@@ -57,6 +58,7 @@ export const jobRoutes = [
     operation: 'getJob',
     summary: 'Get a job',
     access: 'key',
+    readsAhead: true,
     isOpenToLinks: true,
     answer: { description: 'The job.', schema: jobViewSchema },
     problems: ['NOT_FOUND'],
@@ -74,6 +76,7 @@ export const jobRoutes = [
     summary: 'Get the status of a job',
     description: 'Cheap to poll, with its own rate limit.',
     access: 'key',
+    readsAhead: true,
     isOpenToLinks: true,
     bucket: 'status',
     answer: { description: 'The status of the job.', schema: jobStatusViewSchema },
@@ -261,6 +264,7 @@ export const jobRoutes = [
       'very large jobs may be refused; the message says how many rows fit. Against the rate limit, a list ' +
       'counts as one more request per 64 KiB.',
     access: 'key',
+    readsAhead: true,
     query: jobListQuerySchema,
     answer: {
       description: 'The jobs.',

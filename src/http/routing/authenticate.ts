@@ -26,6 +26,25 @@ export async function authenticateKey(key: string, request: ApiRequest, service:
   throw unauthorized(service.options.authenticate ? notRecognised : wrongKey)
 }
 
+/**
+ * The sender of a key that has worked before, at once. Whether the key still works is not known until `allowed`
+ * resolves: nothing may be changed or answered before. It rejects as `authenticate` does.
+ */
+export function senderAhead(
+  request: ApiRequest,
+  service: Service,
+): { caller: Sender; allowed: Promise<void> } | undefined {
+  const header = request.headers.get('authorization')
+  const caller = header === null || service.options.authenticate ? undefined : service.keys.find(rawKey(header))?.caller
+  if (!caller) return undefined
+  const allowed = authenticate(request, service).then(({ id }) => {
+    if (id !== caller.id) throw unauthorized(wrongKey)
+  })
+  // The route may fail first.
+  allowed.catch(() => {})
+  return { caller, allowed }
+}
+
 const notRecognised = 'The service does not recognise the sender. Send the credentials that its operator gave you.'
 const wrongKey =
   'The API key is not valid: it is mistyped, revoked, expired, or for another service. Check it, or ask the ' +

@@ -68,6 +68,7 @@ interface Origin {
   caller?: Sender
   /** Where the request is in its sender's trace. */
   trace?: TraceContext
+  allowed?: Promise<void>
 }
 
 /** One request on its way through the service. */
@@ -81,11 +82,13 @@ export class Call {
   /** Who sent the request; `undefined` on routes that need no key. */
   readonly caller: Sender | undefined
   readonly trace: TraceContext | undefined
+  /** For routes that read ahead: resolves once the key is known to work still. Before, they change nothing. */
+  readonly allowed: Promise<void> | undefined
   readonly #url: RequestUrl
   readonly #basePath: string
 
   // Takes three small objects as they are: joining them would cost more than looking up a job.
-  constructor(facts: RequestFacts, { url, basePath }: Place, { caller, trace }: Origin = {}) {
+  constructor(facts: RequestFacts, { url, basePath }: Place, { caller, trace, allowed }: Origin = {}) {
     this.service = facts.service
     this.request = facts.request
     this.requestId = facts.requestId
@@ -93,6 +96,7 @@ export class Call {
     this.headers = facts.headers
     this.caller = caller
     this.trace = trace
+    this.allowed = allowed
     this.#url = url
     this.#basePath = basePath
   }

@@ -17,7 +17,6 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
 }
 
 async function store(call: Call, key: string, grant: Grant): Promise<ApiAnswer> {
-  await refuseEndedKey(grant, call)
   const { blobs } = call.service.engine
   const { body } = call
   let slot: UploadSlot | undefined
@@ -29,9 +28,10 @@ async function store(call: Call, key: string, grant: Grant): Promise<ApiAnswer> 
     if (announced > grant.maxBytes + formOverheadBytes) throw tooLarge(grant.maxBytes)
     slot = await call.service.storage.begin(grant.app, key, announced)
     // Looked up while the store begins, which takes as long.
-    const [used, refused] = [isUsed(blobs, key), isRefused(blobs, key)]
-    for (const looking of [used, refused]) looking.catch(() => {})
-    const stat = await blobs.put(key, counted(payload(body, grant, announced), slot, used), {
+    const usable = refuseUnusable(call, grant, key)
+    const refused = isRefused(blobs, key)
+    for (const looking of [usable, refused]) looking.catch(() => {})
+    const stat = await blobs.put(key, counted(payload(body, grant, announced), slot, usable), {
       ifAbsent: true,
       contentType: 'application/octet-stream',
     })
@@ -50,14 +50,20 @@ async function store(call: Call, key: string, grant: Grant): Promise<ApiAnswer> 
   }
 }
 
+/** @throws Problem if the ticket has been used, or the key that it was made with has ended */
+async function refuseUnusable(call: Call, grant: Grant, key: string): Promise<void> {
+  const [used] = await Promise.all([isUsed(call.service.engine.blobs, key), refuseEndedKey(grant, call)])
+  if (used) throw alreadyWritten()
+}
+
 const remembered: readonly ProblemCode[] = ['TOO_LARGE', 'BAD_INPUT', 'STORAGE_FULL']
 
 async function* counted(
   source: AsyncIterable<Uint8Array>,
   slot: UploadSlot,
-  used: Promise<boolean>,
+  usable: Promise<void>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  if (await used) throw alreadyWritten()
+  await usable
   for await (const chunk of source) {
     slot.received(chunk.byteLength)
     yield chunk
