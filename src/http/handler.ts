@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { invalidOptions } from '../core/engine/errors.js'
 import { Shares } from '../core/engine/limits/shares.js'
 import { assertInstalled } from '../core/engine/package-files.js'
-import { type ApiAnswer, empty } from './routing/answer.js'
+import { type ApiAnswer, empty, type RouteAnswer } from './routing/answer.js'
 import type { ApiRequest } from './routing/api-request.js'
 import { authenticate, senderAhead } from './routing/authenticate.js'
 import { Call, type RequestFacts, type Service } from './routing/call.js'
@@ -181,15 +181,15 @@ function answerOfRoute(facts: RequestFacts, { route, params }: RouteMatch, where
     const sender = route.access === 'key' && !ahead ? senderOf(request, service, { route, params }) : undefined
     const caller = ahead?.caller ?? (await sender?.catch(refuseInTurn))
     const run = async () => {
-      if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
-      if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
-      const answering = route.run(new Call(facts, where, { caller, trace, allowed: ahead?.allowed }), params)
-      if (ahead) {
-        // Whatever it says, a key that has ended is the reason.
-        answering.catch(() => {})
-        await ahead.allowed
+      let answer: RouteAnswer
+      try {
+        if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
+        if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
+        answer = await route.run(new Call(facts, where, { caller, trace, allowed: ahead?.allowed }), params)
+      } finally {
+        // Whatever was found: if the key has ended, that is the answer.
+        if (ahead) await ahead.allowed
       }
-      const answer = await answering
       // Other methods need no slot: what a request has changed is reported in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
     }

@@ -26,6 +26,7 @@ async function start() {
   const request = {
     status: () => service.api(`/job/${id}/status`, { key }),
     job: () => service.api(`/job/${id}`, { key }),
+    'job that never was': () => service.api('/job/none', { key }),
     'job that is waited for': () => service.api(`/job/${id}`, { key, headers: { prefer: 'wait=30' } }),
     list: () => service.api('/job?size=20', { key }),
     submission: () => service.submit({}, { key }),
@@ -70,7 +71,7 @@ for (const { what, call } of reads)
     expect((await asked).status).toBe(200)
   })
 
-for (const what of ['status', 'job', 'job that is waited for', 'list', 'submission'] as const)
+for (const what of ['status', 'job', 'job that never was', 'job that is waited for', 'list', 'submission'] as const)
   test(`a ${what} is refused if the key has ended since it last worked, and nothing is changed`, async () => {
     const { gate, calls, request, hold, end, service } = await start()
     hold()
