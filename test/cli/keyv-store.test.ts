@@ -7,7 +7,7 @@ import { keyvStores } from '../../src/adapters/stores/keyv/keyv-stores.js'
 import { createEngine } from '../../src/create-engine.js'
 import { describeWith } from '../servers/found-server.js'
 import { startRedis } from '../servers/redis.js'
-import { command, Stemwork } from './stemwork.js'
+import { command, startService, Stemwork } from './stemwork.js'
 
 describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
   afterAll(() => redis.release())
@@ -53,6 +53,28 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     // It ended well, and another may begin.
     expect(await command(['schedule', 'resume', '--store', redis.url])).toMatchObject({ status: 0 })
   })
+
+  test('a service that was suspended takes its lock again, and ends if another has it', async () => {
+    const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32) }
+    const words = ['--store', redis.url, '--blobs', 'file:/tmp', '--grace', '0']
+    const { process: service } = await startService(words, env)
+    const store = new KeyvRedis(redis.url)
+    const client = (await store.getClient()) as { [command in 'get' | 'set' | 'del']: (...words: string[]) => unknown }
+    const owner = await client.get('stemwork:owner')
+    expect(owner).toEqual(expect.stringContaining(`:${service.child.pid}#`))
+    // As the lease would have ended.
+    await client.del('stemwork:owner')
+    await expect.poll(() => client.get('stemwork:owner'), { timeout: 30_000 }).toBe(owner)
+
+    service.kill('SIGSTOP')
+    await client.set('stemwork:owner', 'another:1#service')
+    service.kill('SIGCONT')
+    const { status, stderr } = await service.finished()
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/Another process has taken over.*another:1/s)])
+    expect(await client.get('stemwork:owner')).toBe('another:1#service')
+    await client.del('stemwork:owner')
+    await store.disconnect()
+  }, 60_000)
 
   test('a service that was killed on this machine stops none', async () => {
     const keyv = new Keyv({ store: new KeyvRedis(redis.url), namespace: 'stemwork' })
