@@ -98,7 +98,7 @@ async function openStores(url: string, logger: Logger): Promise<Stores> {
   }
   if (url.startsWith('sqlite:')) {
     const { sqliteStores } = await import('../adapters/stores/sqlite/index.js')
-    const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)) })
+    const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)), logger })
     return { jobs, applications, close: async () => close() }
   }
   if (isPostgres(url)) {
