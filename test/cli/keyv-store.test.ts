@@ -7,6 +7,7 @@ import { keyvStores } from '../../src/adapters/stores/keyv/keyv-stores.js'
 import { createEngine } from '../../src/create-engine.js'
 import { describeWith } from '../servers/found-server.js'
 import { startRedis } from '../servers/redis.js'
+import { startSilentProxy } from '../servers/silent-proxy.js'
 import { command, startService, Stemwork } from './stemwork.js'
 
 describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
@@ -75,6 +76,17 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     await client.del('stemwork:owner')
     await store.disconnect()
   }, 60_000)
+
+  test('a service that waits for it as it starts ends soon after it was asked to', async () => {
+    const proxy = await startSilentProxy(redis.url)
+    const silent = proxy.silence()
+    const service = new Stemwork(['serve', '--port', '0', '--store', proxy.url, '--blobs', 'file:/tmp'])
+    await silent
+    service.kill('SIGTERM')
+    // Without having waited for an answer as long as it would.
+    expect(await service.finished()).toMatchObject({ status: 143, stderr: '' })
+    await proxy.close()
+  })
 
   test('a service that was killed on this machine stops none', async () => {
     const keyv = new Keyv({ store: new KeyvRedis(redis.url), namespace: 'stemwork' })
