@@ -89,8 +89,8 @@ async function unknownText(id: string, jobs: JobStore): Promise<string> {
   const known = new Set([...ours.map((one) => one.id), ...workers.flatMap(({ value }) => (value as Worker).workflows)])
   if (known.has(id) || (await jobs.count({ workflows: [id] }, { max: 1 })) > 0) return ''
   return (
-    `Warning: no worker and no job has a workflow ${id}. Known: ${[...known].join(', ')}. If the id is wrong, end its ` +
-    'rule with `schedule resume` or, for a limit, `schedule limit` without --max.\n'
+    `Warning: no worker and no job has a workflow ${id}. Known: ${[...known].join(', ')}. If the id is wrong, end ` +
+    'its rule with `schedule resume` or, for a limit, `schedule limit` without --max.\n'
   )
 }
 
