@@ -5,17 +5,19 @@ import { within } from '../core/engine/ports/within.js'
 /** What is used of any client of Redis. */
 interface Commands {
   get(key: string): Promise<string | null>
-  set(key: string, value: string, options: { PX: number; NX: boolean }): Promise<string | null>
+  set(key: string, value: string, options?: { PX: number; NX: boolean }): Promise<string | null>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
 const key = 'stemwork:owner'
+/** Holds the latest owner for good: what it changed is not known to the one before it. */
+const latest = 'stemwork:latest-owner'
 const leaseMs = 30_000
 const ofOwner = (command: string) => `return redis.call('GET', KEYS[1]) == ARGV[1] and ${command}`
 const removed = ofOwner("redis.call('DEL', KEYS[1])")
-/** A lock that has ended is taken again, unless another process has it, which is answered. */
+/** A lock that has ended is taken again, unless another process has or had it, which is answered. */
 const renewed = `
-  local owner = redis.call('GET', KEYS[1])
+  local owner = redis.call('GET', KEYS[1]) or redis.call('GET', KEYS[2])
   if owner and owner ~= ARGV[1] then return owner end
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ${leaseMs})`
 
@@ -41,8 +43,9 @@ export class RedisLock {
       if (!hasEnded(owner)) return owner
       await client.eval(removed, { keys: [key], arguments: [owner] })
     }
+    await client.set(latest, this.#own)
     const renew = async () => {
-      const owner = await client.eval(renewed, { keys: [key], arguments: [this.#own] }).catch(() => null)
+      const owner = await client.eval(renewed, { keys: [key, latest], arguments: [this.#own] }).catch(() => null)
       if (typeof owner === 'string' && this.#timer) this.#lost(owner)
     }
     this.#timer = setInterval(() => void renew(), leaseMs / 10).unref()

@@ -55,27 +55,31 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     expect(await command(['schedule', 'resume', '--store', redis.url])).toMatchObject({ status: 0 })
   })
 
-  test('a service that was suspended takes its lock again, and ends if another has it', async () => {
-    const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32) }
-    const words = ['--store', redis.url, '--blobs', 'file:/tmp', '--grace', '0']
-    const { process: service } = await startService(words, env)
-    const store = new KeyvRedis(redis.url)
-    const client = (await store.getClient()) as { [command in 'get' | 'set' | 'del']: (...words: string[]) => unknown }
-    const owner = await client.get('stemwork:owner')
-    expect(owner).toEqual(expect.stringContaining(`:${service.child.pid}#`))
-    // As the lease would have ended.
-    await client.del('stemwork:owner')
-    await expect.poll(() => client.get('stemwork:owner'), { timeout: 30_000 }).toBe(owner)
+  test.each(['stemwork:owner', 'stemwork:latest-owner'])(
+    'a service that was suspended takes its lock again, and ends if another is in %s',
+    async (key) => {
+      const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32) }
+      const { process: service } = await startService(['--store', redis.url, '--blobs', 'file:/tmp'], env)
+      const store = new KeyvRedis(redis.url)
+      const client = (await store.getClient()) as Record<'get' | 'set' | 'del', (...words: string[]) => unknown>
+      const owner = await client.get('stemwork:owner')
+      expect(owner).toEqual(expect.stringContaining(`:${service.child.pid}#`))
+      // As its time would have passed.
+      await client.del('stemwork:owner')
+      await expect.poll(() => client.get('stemwork:owner'), { timeout: 30_000 }).toBe(owner)
 
-    service.kill('SIGSTOP')
-    await client.set('stemwork:owner', 'another:1#service')
-    service.kill('SIGCONT')
-    const { status, stderr } = await service.finished()
-    expect([status, stderr]).toEqual([1, expect.stringMatching(/Another process has taken over.*another:1/s)])
-    expect(await client.get('stemwork:owner')).toBe('another:1#service')
-    await client.del('stemwork:owner')
-    await store.disconnect()
-  }, 60_000)
+      service.kill('SIGSTOP')
+      await client.del('stemwork:owner')
+      await client.set(key, 'another:1#service')
+      service.kill('SIGCONT')
+      const { status, stderr } = await service.finished()
+      expect([status, stderr]).toEqual([1, expect.stringMatching(/Another process has taken over.*another:1/s)])
+      expect(await client.get('stemwork:latest-owner')).toBe(key === 'stemwork:owner' ? owner : 'another:1#service')
+      await client.del('stemwork:owner')
+      await store.disconnect()
+    },
+    60_000,
+  )
 
   test('a service that waits for it as it starts ends soon after it was asked to', async () => {
     const proxy = await startSilentProxy(redis.url)
