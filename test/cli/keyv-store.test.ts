@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { hostname } from 'node:os'
 import KeyvRedis from '@keyv/redis'
 import { Keyv } from 'keyv'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { keyvStores } from '../../src/adapters/stores/keyv/keyv-stores.js'
 import { createEngine } from '../../src/create-engine.js'
 import { describeWith } from '../servers/found-server.js'
@@ -60,6 +60,7 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     async (key) => {
       const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32) }
       const { process: service } = await startService(['--store', redis.url, '--blobs', 'file:/tmp'], env)
+      onTestFinished(() => service.kill('SIGKILL'))
       const store = new KeyvRedis(redis.url)
       const client = (await store.getClient()) as Record<'get' | 'set' | 'del', (...words: string[]) => unknown>
       const owner = await client.get('stemwork:owner')
@@ -85,6 +86,7 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     const proxy = await startSilentProxy(redis.url)
     const silent = proxy.silence()
     const service = new Stemwork(['serve', '--port', '0', '--store', proxy.url, '--blobs', 'file:/tmp'])
+    onTestFinished(() => service.kill('SIGKILL'))
     await silent
     service.kill('SIGTERM')
     // Without having waited for an answer as long as it would.
