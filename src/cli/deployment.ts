@@ -6,6 +6,7 @@ import { invalidOptions, StemworkError } from '../core/engine/errors.js'
 import { hasPackage } from '../core/engine/package-files.js'
 import { memoryQueue } from '../adapters/queues/memory/memory-queue.js'
 import type { Logger } from '../core/engine/ports/logger.js'
+import { exitStatus } from './command.js'
 import { RedisLock } from './redis-lock.js'
 import { serverAddress } from './server-failure.js'
 
@@ -60,7 +61,7 @@ export async function openDeployment(urls: DeploymentUrls, logger: Logger): Prom
   refuseWrongPairs(storeUrl, queueUrl, blobsUrl)
 
   const blobs = await openBlobs(blobsUrl)
-  const stores = await openStores(storeUrl)
+  const stores = await openStores(storeUrl, logger)
   try {
     const { queue, close } = await openQueue(queueUrl, stores, logger)
     return {
@@ -90,14 +91,14 @@ function refuseWrongPairs(store: string, queue: string, blobs: string): void {
   }
 }
 
-async function openStores(url: string): Promise<Stores> {
+async function openStores(url: string, logger: Logger): Promise<Stores> {
   if (isMemory(url)) {
     const { memoryApplications, memoryJobs } = await import('../adapters/memory.js')
     return { jobs: memoryJobs(), applications: memoryApplications(), close: async () => {} }
   }
   if (url.startsWith('sqlite:')) {
     const { sqliteStores } = await import('../adapters/stores/sqlite/index.js')
-    const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)) })
+    const { jobs, applications, close } = sqliteStores({ path: resolve(url.slice('sqlite:'.length)), logger })
     return { jobs, applications, close: async () => close() }
   }
   if (isPostgres(url)) {
@@ -116,7 +117,15 @@ async function openStores(url: string): Promise<Stores> {
   const { keyvStores } = await import('../adapters/stores/keyv/index.js')
   const store = new KeyvRedis(url)
   const keyv = new Keyv({ store, namespace: 'stemwork' })
-  const lock = new RedisLock(() => store.getClient())
+  const lost = (owner: string) => {
+    logger.error(
+      { owner },
+      'Another process has taken over the store while this one was suspended or could not reach Redis. It ends at ' +
+        'once, for two would overwrite the jobs of each other. Start it again once the other has stopped.',
+    )
+    process.exit(exitStatus.failed)
+  }
+  const lock = new RedisLock(() => store.getClient(), lost)
   const close = async () => {
     await lock.release()
     // By force: what waits for a server that is gone would keep the process.

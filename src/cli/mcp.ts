@@ -40,7 +40,7 @@ export const mcpCommand: Command = {
     const transport = new StdioServerTransport()
     await server.connect(transport)
     const answered = allAnswered(transport)
-    await Promise.race([ended.then(() => answered()), interruption.stopped])
+    await Promise.race([ended.then(() => answered()), interruption.stopped()])
     await server.close()
     interruption.release()
     return interruption.status() ?? exitStatus.done

@@ -5,24 +5,33 @@ import { within } from '../core/engine/ports/within.js'
 /** What is used of any client of Redis. */
 interface Commands {
   get(key: string): Promise<string | null>
-  set(key: string, value: string, options: { PX: number; NX: boolean }): Promise<string | null>
+  set(key: string, value: string, options?: { PX: number; NX: boolean }): Promise<string | null>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
 const key = 'stemwork:owner'
+/** Holds the latest owner for good: what it changed is not known to the one before it. */
+const latest = 'stemwork:latest-owner'
 const leaseMs = 30_000
 const ofOwner = (command: string) => `return redis.call('GET', KEYS[1]) == ARGV[1] and ${command}`
 const removed = ofOwner("redis.call('DEL', KEYS[1])")
-const renewed = ofOwner(`redis.call('PEXPIRE', KEYS[1], ${leaseMs})`)
+/** A lock that has ended is taken again, unless another process has or had it, which is answered. */
+const renewed = `
+  local owner = redis.call('GET', KEYS[1]) or redis.call('GET', KEYS[2])
+  if owner and owner ~= ARGV[1] then return owner end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ${leaseMs})`
 
 /** Of the processes that use a Redis, one at a time holds it. Keyv has nothing that only one of several can write. */
 export class RedisLock {
   readonly #connect: () => Promise<Commands>
+  readonly #lost: (owner: string) => void
   readonly #own = `${hostname()}:${process.pid}#${randomUUID()}`
   #timer: NodeJS.Timeout | undefined
 
-  constructor(connect: () => Promise<unknown>) {
+  /** @param lost gets the owner that took it while this process was suspended or could not reach Redis */
+  constructor(connect: () => Promise<unknown>, lost: (owner: string) => void) {
     this.#connect = async () => (await connect()) as Commands
+    this.#lost = lost
   }
 
   /** @returns the owner that has it, unless it has ended and is passed over */
@@ -34,8 +43,12 @@ export class RedisLock {
       if (!hasEnded(owner)) return owner
       await client.eval(removed, { keys: [key], arguments: [owner] })
     }
-    const renew = () => client.eval(renewed, { keys: [key], arguments: [this.#own] }).catch(() => {})
-    this.#timer = setInterval(() => void renew(), leaseMs / 3).unref()
+    await client.set(latest, this.#own)
+    const renew = async () => {
+      const owner = await client.eval(renewed, { keys: [key, latest], arguments: [this.#own] }).catch(() => null)
+      if (typeof owner === 'string' && this.#timer) this.#lost(owner)
+    }
+    this.#timer = setInterval(() => void renew(), leaseMs / 10).unref()
     return undefined
   }
 

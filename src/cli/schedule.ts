@@ -1,3 +1,5 @@
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import type { Worker, workerKind } from '../core/engine/workers/worker.js'
 import type { ApplicationStore } from '../core/engine/ports/application-store.js'
 import { rememberedRules } from '../core/engine/limits/scheduling-rules.js'
 import {
@@ -59,6 +61,9 @@ export const scheduleCommand: Command = {
     return withStore(urls, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
       if (change) await rememberedRules(jobs).change(await targetOf(input, applications), change)
       const rules = await jobs.rules()
+      const workflow = textOf(input, 'workflow')
+      if (workflow !== undefined && rules.some(({ target }) => target.kind === 'workflow' && target.id === workflow))
+        stderr.write(await unknownText(workflow, jobs))
       const names = new Map((await applications.listApplications()).map(({ id, name }) => [id, name]))
       stdout.write(input.values.json === true ? `${JSON.stringify(rules)}\n` : lines(rules, names))
       return exitStatus.done
@@ -73,6 +78,20 @@ async function targetOf(input: CommandInput, applications: ApplicationStore): Pr
   if (app === everyApplication) return { kind: 'application', id: app }
   const known = namedApplication(await applications.listApplications(), input)
   return known ? { kind: 'application', id: known.id } : { kind: 'deployment' }
+}
+
+/** A warning, not a refusal: a service that is stopped may have workflows of its own. */
+async function unknownText(id: string, jobs: JobStore): Promise<string> {
+  const kind: typeof workerKind = 'worker'
+  const workers = await jobs.documents.list(kind, { limit: 100 })
+  const { packageWorkflows } = await import('./model-options.js')
+  const ours = await packageWorkflows({ values: {}, positionals: [] }, false)
+  const known = new Set([...ours.map((one) => one.id), ...workers.flatMap(({ value }) => (value as Worker).workflows)])
+  if (known.has(id) || (await jobs.count({ workflows: [id] }, { max: 1 })) > 0) return ''
+  return (
+    `Warning: no worker and no job has a workflow ${id}. Known: ${[...known].join(', ')}. If the id is wrong, end ` +
+    'its rule with `schedule resume` or, for a limit, `schedule limit` without --max.\n'
+  )
 }
 
 function lines(rules: readonly SchedulingRule[], names: ReadonlyMap<string, string>): string {

@@ -130,7 +130,7 @@ export const serveCommand: Command = {
     const input = given.values['api-only'] === true ? given : await withRecommendedModel(given, terminal)
     const request = serviceRequest(input)
     keepHeapRoom()
-    const interruption = onInterruption((status) => process.exit(status))
+    const interruption = onInterruption((status) => process.exit(status), { starts: true })
     const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
     const storage = await openStorage(request.urls, logger)
     try {
@@ -267,7 +267,7 @@ async function runService(
     const code = newKey && signInCode(new KeySeal([secret]), newKey)
     stderr.write(addressLines(request, request.http.publicUrl ?? server.origin + basePath, { newKey, code }))
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
-    await interruption.stopped
+    await interruption.stopped()
     stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
     // Jobs that are not durable would be lost anyway, so they are not waited for.
     const timeoutMs = durable ? request.graceMs : 0

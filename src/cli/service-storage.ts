@@ -124,6 +124,7 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
   const { data } = urls
   const root = data === undefined ? await passingFolder(logger) : resolve(data)
   await makeFolder(root, 0o700)
+  warnOfOther(root, urls, logger)
   // Without --data, files are in a temporary folder that is removed with the process: a song's stems are too large to
   // keep in memory.
   const isPassing = data === undefined && urls.store === undefined
@@ -141,6 +142,17 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
     await deployment.close()
     throw error
   }
+}
+
+/** A service whose store was changed knows no key and no job of before, and its users would not know why. */
+function warnOfOther(root: string, { store }: DeploymentUrls, logger: Logger): void {
+  const ours = join(root, 'stemwork.db')
+  if (store === undefined || !existsSync(ours) || resolve(store.replace(/^sqlite:/, '')) === ours) return
+  logger.warn(
+    { unused: ours },
+    'The data folder has jobs and keys of its own, which are not used because --store names another place. To use ' +
+      'them, leave --store out; otherwise move the file away.',
+  )
 }
 
 const shortestSecret = 32

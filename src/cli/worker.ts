@@ -72,7 +72,7 @@ export const workerCommand: Command = {
     const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
     const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
     const healthPort = numberOf(input, 'health-port', { min: 0, max: 65_535 })
-    const interruption = onInterruption((status) => process.exit(status))
+    const interruption = onInterruption((status) => process.exit(status), { starts: true })
     const storage = await openStorage(urls, logger)
     try {
       const engine = createEngine({
@@ -96,6 +96,7 @@ export const workerCommand: Command = {
       const health = healthPort === undefined ? undefined : await healthServer(engine, input, healthPort)
       try {
         if (isFinite) {
+          void interruption.stopped()
           const ended = await finiteWork(engine, { once, lanes: concurrency, signal: interruption.signal })
           const failed = ended.filter(({ status }) => status === 'FAILED').length
           stdout.write(`stemwork worker: ${ended.length} jobs have ended, ${failed} of them FAILED\n`)
@@ -103,7 +104,7 @@ export const workerCommand: Command = {
         }
         await engine.start()
         stdout.write(`stemwork worker ready${health ? `, health at ${health.origin}/readyz` : ''}\n`)
-        await interruption.stopped
+        await interruption.stopped()
         stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
         return exitStatus.done
       } finally {

@@ -99,7 +99,7 @@ export const ledgerCases = {
     assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'The ledger keeps the end of a job that is gone.')
   },
 
-  async 'a forced cancel ends a running job, with what its last heartbeat told of its use'({ store }) {
+  async 'a forced cancel ends a running job and deletes it, with what its last heartbeat told of its use'({ store }) {
     const { ledger } = store
     const { job } = await store.create(sampleJob())
     const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
@@ -107,6 +107,8 @@ export const ledgerCases = {
     const forced = { ...cancel(), force: true, usage: { bytes: used.bytes } }
     const ended = await store.apply(job.id, forced)
     assert.equal(ended?.status, 'FAILED', 'A running job ends at once.')
+    assertNone(await store.get(job.id), 'It is deleted in the same write.')
+    assert.equal((await store.due('deleted', 2))[0]?.id, job.id, 'The sweep removes its files.')
     assertNone(await store.apply(job.id, heartbeat(token)), 'Its worker can no longer change it.')
     assertNone(await store.apply(job.id, forced), 'It ends once.')
     assert.deepEqual({ ...ended.settlement, ...used }, ended.settlement, 'It used what the last heartbeat told.')

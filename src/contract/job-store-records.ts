@@ -21,6 +21,16 @@ export const recordCases = {
     assert.deepEqual(jobRecordSchema.parse(returned), returned, 'What create returned is a valid record.')
   },
 
+  async 'names that mean something to JavaScript are kept in params and metadata'({ store }) {
+    // At the top, the engine drops `__proto__`, as the schemas of both do.
+    const params = JSON.parse('{"constructor":1,"toString":{"__proto__":{"a":1}}}') as Record<string, unknown>
+    const metadata = { constructor: 'text', toString: 'text' } as unknown as Record<string, string>
+    const { job } = await store.create(sampleJob({ params, metadata }))
+    await store.apply(job.id, cancel())
+    const read = await store.get(job.id)
+    assert.equal(JSON.stringify([read?.params, read?.metadata]), JSON.stringify([params, metadata]), 'All are kept.')
+  },
+
   async 'fields that a newer version wrote are kept when this version changes the record'({ store }) {
     const added = { addedLater: { by: 'a newer node' } }
     const { job } = await store.create({ ...sampleJob(), ...added })

@@ -30,7 +30,7 @@ import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
 import { ownerWithoutKey, wrongKeyCounts } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
-import { requireTus } from './storage/resumable-routes.js'
+import { requireTus, resumablePath } from './storage/resumable-routes.js'
 import { inPieces } from './routing/large-answer.js'
 import { transferSlots } from './routing/transfer-slots.js'
 import { inServerSpan } from './routing/server-span.js'
@@ -216,7 +216,12 @@ function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: '
   if (match.kind === 'none') {
     if ((method === 'GET' || method === 'HEAD') && prefersHtml(headers.get('accept')))
       return notFoundPage(new Call(facts, where))
-    const { basePath: base } = where
+    const { basePath: base, url } = where
+    if (!service.options.resumableUploads && url.pathname.startsWith(base + resumablePath))
+      throw notFound(
+        'This service has no resumable uploads. Send the whole file with PUT to the `uploadUrl` that GET ' +
+          `${base}/upload returns.`,
+      )
     throw notFound(
       `There is nothing at ${request.address().pathname.slice(0, 200)}. The paths of this service begin with ` +
         `"${base}/", for example ${base}/upload.`,

@@ -21,6 +21,16 @@ function answer({ status, stdout, stderr }: Finished) {
   }
 }
 
+test('a data folder that another store leaves unused is told of', async () => {
+  expect((await keys('create')).stderr).not.toContain('warn')
+  const own = join(data, 'stemwork.db')
+  expect((await keys('list', '--store', `sqlite:${own}`)).stderr).toBe('')
+  const { value, stderr } = await keys('list', '--store', `sqlite:${join(data, 'other.db')}`)
+  expect(value).toEqual([])
+  expect(stderr).toMatch(/warn.* has jobs and keys of its own, which are not used because --store names another/)
+  expect(stderr).toContain(own)
+})
+
 test('a key is made, listed without its secret, rotated with an overlap and revoked', async () => {
   const { value: made } = answer(await stemwork(['keys', 'create', '--label', 'web shop', '--data', data, '--json']))
   expect(made.key).toContain(made.id)

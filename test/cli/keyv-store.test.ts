@@ -2,12 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { hostname } from 'node:os'
 import KeyvRedis from '@keyv/redis'
 import { Keyv } from 'keyv'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { keyvStores } from '../../src/adapters/stores/keyv/keyv-stores.js'
 import { createEngine } from '../../src/create-engine.js'
 import { describeWith } from '../servers/found-server.js'
 import { startRedis } from '../servers/redis.js'
-import { command, Stemwork } from './stemwork.js'
+import { startSilentProxy } from '../servers/silent-proxy.js'
+import { command, startService, Stemwork } from './stemwork.js'
 
 describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
   afterAll(() => redis.release())
@@ -52,6 +53,45 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     expect(`${first?.stderr}${second?.stderr}`).toMatch(/The service \S+ runs on this store/)
     // It ended well, and another may begin.
     expect(await command(['schedule', 'resume', '--store', redis.url])).toMatchObject({ status: 0 })
+  })
+
+  test.each(['stemwork:owner', 'stemwork:latest-owner'])(
+    'a service that was suspended takes its lock again, and ends if another is in %s',
+    async (key) => {
+      const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32) }
+      const { process: service } = await startService(['--store', redis.url, '--blobs', 'file:/tmp'], env)
+      onTestFinished(() => service.kill('SIGKILL'))
+      const store = new KeyvRedis(redis.url)
+      const client = (await store.getClient()) as Record<'get' | 'set' | 'del', (...words: string[]) => unknown>
+      const owner = await client.get('stemwork:owner')
+      expect(owner).toEqual(expect.stringContaining(`:${service.child.pid}#`))
+      // As its time would have passed.
+      await client.del('stemwork:owner')
+      await expect.poll(() => client.get('stemwork:owner'), { timeout: 30_000 }).toBe(owner)
+
+      service.kill('SIGSTOP')
+      await client.del('stemwork:owner')
+      await client.set(key, 'another:1#service')
+      service.kill('SIGCONT')
+      const { status, stderr } = await service.finished()
+      expect([status, stderr]).toEqual([1, expect.stringMatching(/Another process has taken over.*another:1/s)])
+      expect(await client.get('stemwork:latest-owner')).toBe(key === 'stemwork:owner' ? owner : 'another:1#service')
+      await client.del('stemwork:owner')
+      await store.disconnect()
+    },
+    60_000,
+  )
+
+  test('a service that waits for it as it starts ends soon after it was asked to', async () => {
+    const proxy = await startSilentProxy(redis.url)
+    const silent = proxy.silence()
+    const service = new Stemwork(['serve', '--port', '0', '--store', proxy.url, '--blobs', 'file:/tmp'])
+    onTestFinished(() => service.kill('SIGKILL'))
+    await silent
+    service.kill('SIGTERM')
+    // Without having waited for an answer as long as it would.
+    expect(await service.finished()).toMatchObject({ status: 143, stderr: '' })
+    await proxy.close()
   })
 
   test('a service that was killed on this machine stops none', async () => {

@@ -1,4 +1,7 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
 import { command, stemwork } from './stemwork.js'
 import { folderOfEachTest } from '../temporary-folder.js'
 
@@ -25,6 +28,23 @@ test('rules are set, shown and ended', async () => {
   expect((await schedule('limit', '--workflow', 'service/stems')).stdout).toBe(
     'Nothing is paused, drained or limited.\n',
   )
+})
+
+test('a rule for a workflow that nobody has is warned of, with those that are known', async () => {
+  const schedule = (...words: string[]) => command(['schedule', ...words, '--data', data])
+  const unknown = ['--workflow', 'service/louddness']
+  expect(await schedule('limit', ...unknown, '--max', '3')).toMatchObject({
+    status: 0,
+    stderr: expect.stringMatching(
+      /no worker and no job has a workflow service\/louddness\. Known: .*service\/loudness,/,
+    ),
+  })
+  expect((await schedule('limit', ...unknown)).stderr).toBe('')
+  expect((await schedule('limit', '--workflow', 'service/loudness', '--max', '3')).stderr).toBe('')
+  const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  await jobs.create(sampleJob({ workflow: 'service/louddness' }))
+  close()
+  expect((await schedule('limit', ...unknown, '--max', '3')).stderr).toBe('')
 })
 
 test('a missing target is named in the error', async () => {

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { fullJob, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { migrations } from '../../src/adapters/stores/sqlite/schema.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { JobQuery } from '../../src/core/engine/ports/job-store.js'
 import { countSql, listSql } from '../../src/adapters/stores/sqlite/job-query.js'
 import { testEngine, textWorkflow } from '../engine/harness.js'
@@ -74,13 +75,18 @@ describe('a SQLite file', () => {
         )
         .run([`ended-${index}`, record])
     database.close()
-    const { jobs, close } = sqliteStores({ path })
+    const said: string[] = []
+    const logger = { ...silentLogger, info: (_fields: object, message: string) => void said.push(message) }
+    const { jobs, close } = sqliteStores({ path, logger })
+    expect(said).toEqual(['The job database is being brought up to date. This takes some seconds for each GB.'])
     expect(await jobs.resultBytes('a')).toBe(42)
     expect(await jobs.count({ app: 'a', search: 'lodz' })).toBe(1)
     const claimed: (string | undefined)[] = []
     for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
     expect(claimed).toEqual(['lapsed', 'early', 'late', undefined])
     close()
+    sqliteStores({ path, logger }).close()
+    expect(said).toHaveLength(1)
   })
 
   test('copies its log into the file in small parts: a large one holds the event loop', async () => {

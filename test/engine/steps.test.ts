@@ -294,6 +294,21 @@ describe('a wait', () => {
     await engine.close()
   })
 
+  test.each(['', '1'])('takes an event only where it waits, in version "%s" of a workflow', async (version) => {
+    const { engine, submit, until, code } = engineOf(async ({ step, detail }) =>
+      detail('worked', await step.run('work', async () => 'done')),
+    )
+    code.version = version
+    const { id } = await submit()
+    await engine.sendEvent(id, 'work', 'an event')
+    await engine.sendEvent(id, 'elsewhere', 'another')
+    await engine.start()
+    const { details, steps } = await until(id, 'SUCCEEDED')
+    expect(details).toEqual({ worked: 'done' })
+    expect(steps.find(({ name }) => name === 'work')).toMatchObject({ version, attempts: 1 })
+    await engine.close()
+  })
+
   test('for an event that does not come ends at its time limit; a waiting job can be canceled', async () => {
     const { engine, submit, until } = engineOf(async ({ step, detail }) => {
       detail('came', (await step.waitFor('event', { timeoutMs: 20 })) !== undefined)

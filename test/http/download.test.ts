@@ -102,6 +102,21 @@ describe('a result link', () => {
   })
 })
 
+test('a result whose file was lost is not refused as one that no job has', async () => {
+  const lost = await separated(service, Buffer.from(content))
+  const url = lost.result?.vocals ?? ''
+  await service.engine.blobs.deletePrefix(`results/${lost.id}/`)
+  for (const init of [{}, { headers: { range: 'bytes=0-4' } }]) {
+    const answer = await fetch(url, init)
+    expect([answer.status, ((await answer.json()) as { message: string }).message]).toEqual([
+      404,
+      expect.stringContaining('of a finished job is no longer in the storage'),
+    ])
+  }
+  await service.api(`/job/${lost.id}`, { method: 'DELETE' })
+  expect(((await (await fetch(url)).json()) as { message: string }).message).toBe('There is no such file.')
+})
+
 describe('a link is refused with 403', () => {
   const forged = (change: (url: URL) => void) => {
     const url = new URL(link)

@@ -173,6 +173,15 @@ describe('the client', () => {
   })
 })
 
+it('a service without resumable uploads says so, and what to use', async () => {
+  const service = await serviceOfTest()
+  const answer = await tus(service, 'POST', {})
+  expect([answer.status, ((await answer.json()) as { message: string }).message]).toEqual([
+    404,
+    expect.stringMatching(/no resumable uploads.*PUT.*\/v1\/upload returns/),
+  ])
+})
+
 it('the client waits a minute at most, however long a proxy asks for', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   let tries = 0

@@ -361,7 +361,8 @@ describe('each change writes exactly its fields:', () => {
     expect(after({ ...queued, status: 'SUCCEEDED' }, change)).toBeUndefined()
     expect(after({ ...running, lease: null }, change)?.history).toEqual(past('lapsed'))
     expect(after({ ...queued, deleted: true }, change)).toBeUndefined()
-    const forced = { ...running, ...done, status: 'FAILED', error: canceledError }
+    const gone = { deleted: true, token: running.token + 1, idempotency: null }
+    const forced = { ...running, ...done, status: 'FAILED', error: canceledError, ...gone }
     expect(after(running, { ...change, force: true })).toEqual({
       ...forced,
       history: past('failed', canceledError.message),

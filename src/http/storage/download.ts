@@ -113,7 +113,12 @@ async function missing(call: Call, key: string): Promise<Problem> {
       'There is no file here: nothing was uploaded yet, or the upload has expired or was removed with its job.',
     )
   const job = await call.service.engine.get(result.jobId)
-  return job?.expired
-    ? new Problem('GONE', 'The result files of this job have expired and were removed. Create the job again.')
-    : notFound('There is no such file.')
+  if (job?.expired)
+    return new Problem('GONE', 'The result files of this job have expired and were removed. Create the job again.')
+  return notFound(
+    Object.values(job?.outputs ?? {}).some((output) => output.key === key)
+      ? 'This file of a finished job is no longer in the storage of the service. Create the job again, and tell the ' +
+          'operator that files are missing.'
+      : 'There is no such file.',
+  )
 }

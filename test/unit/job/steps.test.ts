@@ -62,7 +62,10 @@ describe('the steps of a job', () => {
 
   test('accept an event only once, if a wait expects it or none has come yet', () => {
     const early = withEvent([step('a')], 'ok', { by: 'me' }, now)
-    expect(early).toEqual([step('a'), step('ok', { version: '', startedAt: now, value: { event: { by: 'me' } } })])
+    expect(early).toEqual([
+      step('a'),
+      step('ok', { version: '', startedAt: now, attempts: 0, value: { event: { by: 'me' } } }),
+    ])
     const wait = waiting('ok', now + 5)
     expect(withEvent([wait, step('a')], 'ok', 1, now)).toEqual([
       { ...wait, state: 'done', endedAt: now, value: { event: 1 } },
@@ -82,7 +85,7 @@ describe('the steps of a job', () => {
     const others = [
       step('done', { value: 'x'.repeat(65_000) }),
       step('waited', { until: now, value: 'y'.repeat(30_000) }),
-      step('early', { version: '', value: 'z'.repeat(30_000) }),
+      step('early', { attempts: 0, value: 'z'.repeat(30_000) }),
     ]
     const rest = 65_536 - JSON.stringify(['y'.repeat(30_000), 'z'.repeat(30_000), '']).length
     expect(withEvent(others, 'ok', 'e'.repeat(rest), now)).toHaveLength(4)

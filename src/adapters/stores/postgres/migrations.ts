@@ -226,6 +226,8 @@ export const steps: MigrationStep[] = [
   { statements: endsLedgerStatements, isAdditive: true },
   // For records with half of a surrogate pair.
   { statements: (schema) => [settleStatement(schema)], isAdditive: true },
+  // For jobs that end as they are deleted.
+  { statements: (schema) => [settleStatement(schema)], isAdditive: true },
 ]
 
 /** Building an index over many rows takes time. */

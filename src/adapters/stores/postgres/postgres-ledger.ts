@@ -170,7 +170,7 @@ export function settleStatement(schema: string): string {
       IF json_typeof(entry) = 'object' THEN
         INSERT INTO ${schema}.ledger (id, app, workflow, ended_at, succeeded, audio_seconds, bytes,
           processor_seconds, entry)
-        VALUES (NEW.id || '/' || (record->>'retries'), NEW.app, NEW.workflow, NEW.ended_at,
+        VALUES (NEW.id || '/' || (record->>'retries'), NEW.app, NEW.workflow, (entry->>'endedAt')::numeric::bigint,
           (NEW.status = 'SUCCEEDED')::integer, (entry->>'audioSeconds')::double precision,
           (entry->>'bytes')::numeric::bigint, (entry->>'processorSeconds')::double precision, entry)
         ON CONFLICT (id) DO NOTHING;

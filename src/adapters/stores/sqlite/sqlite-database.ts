@@ -2,6 +2,7 @@ import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statS
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
+import type { Logger } from '../../../core/engine/ports/logger.js'
 import { fillSearch } from './fill-search.js'
 import { migrations } from './schema.js'
 import { syncedFile } from './synced-file.js'
@@ -24,7 +25,7 @@ export class SqliteDatabase {
   readonly #log: ReturnType<typeof syncedFile>
   #closed = false
 
-  constructor(path: string, openTimeoutMs: number) {
+  constructor(path: string, openTimeoutMs: number, logger: Logger) {
     try {
       makePrivate(path)
       this.#database = new Database(path, { timeout: openTimeoutMs })
@@ -42,8 +43,8 @@ export class SqliteDatabase {
       this.#database.exec('PRAGMA wal_autocheckpoint = 400')
       // Takes the lock: the system's own lock on the file, which ends with the process, however that ends.
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
-      this.#migrate()
-      fillSearch(this.#database)
+      this.#migrate(logger)
+      fillSearch(this.#database, logger)
       this.#log = syncedFile(`${path}-wal`)
     } catch (error) {
       this.#database.close()
@@ -122,7 +123,7 @@ export class SqliteDatabase {
     return statement
   }
 
-  #migrate(): void {
+  #migrate(logger: Logger): void {
     const row = this.#database.prepare('PRAGMA user_version').get() as { user_version: number }
     const taken = row.user_version
     if (taken > migrations.length) {
@@ -131,6 +132,8 @@ export class SqliteDatabase {
           `${migrations.length}). Update the library.`,
       )
     }
+    if (taken > 0 && taken < migrations.length)
+      logger.info({}, 'The job database is being brought up to date. This takes some seconds for each GB.')
     for (let step = taken; step < migrations.length; step++) {
       this.#database.exec(`BEGIN IMMEDIATE; ${migrations[step]}; PRAGMA user_version = ${step + 1}; COMMIT`)
     }

@@ -1,6 +1,7 @@
 import { requireOption } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { type Logger, silentLogger } from '../../../core/engine/ports/logger.js'
 import { SqliteDatabase } from './sqlite-database.js'
 import { sqliteApplications } from './sqlite-applications.js'
 import { sqliteJobs } from './sqlite-jobs.js'
@@ -19,6 +20,8 @@ export interface SqliteStoresOptions {
    * How long to wait, on opening, for another process to release the file; this blocks the event loop. Default: 1000.
    */
   openTimeoutMs?: number
+  /** Is told what opening does if that takes long, as it does after an update. Default: nothing is logged. */
+  logger?: Logger
 }
 
 export interface SqliteStores {
@@ -41,7 +44,7 @@ export function sqliteStores(options: SqliteStoresOptions): SqliteStores {
   const { path, clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, openTimeoutMs = 1000 } = options ?? {}
   const isGiven = typeof path === 'string' && path !== ''
   requireOption(isGiven, options, "sqliteStores({ path: 'data/stemwork.db' })", 'the path of a file')
-  const database = new SqliteDatabase(path, openTimeoutMs)
+  const database = new SqliteDatabase(path, openTimeoutMs, options.logger ?? silentLogger)
   return {
     jobs: sqliteJobs(database, { clock, idempotencyMs }),
     applications: sqliteApplications(database),

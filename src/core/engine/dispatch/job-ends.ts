@@ -66,7 +66,7 @@ export class JobEnds {
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
     const ended = known.startedAt !== null && !isTerminal(known) ? await this.#endForced(known) : undefined
-    const job = await jobs.apply(id, { kind: 'delete' })
+    const job = ended ?? (await jobs.apply(id, { kind: 'delete' }))
     if (ended?.settlement) events.announce('usage.recorded', { entry: ended.settlement })
     if (!job) return undefined
     dispatcher.interrupt(id, leaseLost())
@@ -80,7 +80,7 @@ export class JobEnds {
     return known
   }
 
-  /** What has begun counts as canceled before it is deleted: it used the machine. */
+  /** What has begun counts as canceled when it is deleted: it used the machine. */
   async #endForced({ id, metered, lease }: JobRecord): Promise<JobRecord | undefined> {
     const { jobs, options } = this.#parts
     const usage = metered && lease?.used ? { bytes: lease.used.bytes } : undefined

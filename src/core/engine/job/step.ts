@@ -24,7 +24,7 @@ const fields = z.object({
   state: z.enum(['done', 'failed', 'waiting']),
   startedAt: z.number(),
   endedAt: z.number().nullable(),
-  /** How often it was tried. */
+  /** How often it was tried; 0 for an event that came before its wait, of which nothing is known but its name. */
   attempts: z.number().int().nonnegative(),
   /** When a wait is over. */
   until: z.number().nullable(),
@@ -57,10 +57,10 @@ export function withStep(steps: Steps, step: StepRecord): StepRecord[] {
 export function withEvent(steps: Steps, name: string, value: unknown, now: number): StepRecord[] | undefined {
   const known = steps.find((step) => step.name === name)
   if (known ? known.state !== 'waiting' : steps.length >= maxSteps) return undefined
-  const events = steps.filter((step) => step.until !== null || step.version === '').map((step) => step.value)
+  const events = steps.filter((step) => step.until !== null || step.attempts === 0).map((step) => step.value)
   if (JSON.stringify([...events, value]).length > maxEventsCharacters) return undefined
   const event: StepRecord = {
-    ...(known ?? { name, version: '', startedAt: now, attempts: 1, until: null, files: {}, error: null }),
+    ...(known ?? { name, version: '', startedAt: now, attempts: 0, until: null, files: {}, error: null }),
     state: 'done',
     endedAt: now,
     value: { event: value },

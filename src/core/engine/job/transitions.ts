@@ -57,7 +57,8 @@ export type JobChange =
   | ({ kind: 'preempt' } & EndedAttempt)
   /**
    * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
-   * worker learns with its next heartbeat; `force` ends that, too. The store counts `usage` in the same write.
+   * worker learns with its next heartbeat. `force` ends that, too, and deletes the job. The store counts `usage` in the
+   * same write.
    */
   | ({ kind: 'cancel'; error: JobError; force?: boolean; usage?: Partial<Usage> } & EndedJob)
   /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
@@ -235,9 +236,11 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       const isAwaited = job.status === 'QUEUED' && job.steps.some(({ name }) => name === change.name)
       return { ...job, steps, dueAt: isAwaited ? now : job.dueAt }
     }
-    case 'cancel':
+    case 'cancel': {
       if (job.deleted || isTerminal(job)) return undefined
-      return endedUnheld(job, now, change) ?? { ...job, cancelRequested: true }
+      const next = endedUnheld(job, now, change) ?? { ...job, cancelRequested: true }
+      return change.force ? deleted(next) : next
+    }
     case 'miss':
       if (job.deleted || isTerminal(job) || job.deadline === null || job.deadline > now) return undefined
       return endedUnheld(job, now, change)
@@ -274,9 +277,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         cancelRequested: false,
       }
     case 'delete':
-      if (job.deleted) return undefined
-      // The token rises, so a heartbeat or late result of the current worker finds no lease.
-      return { ...job, deleted: true, lease: null, token: job.token + 1, idempotency: null }
+      return job.deleted ? undefined : deleted(job)
     case 'expire':
       if (job.deleted || !isTerminal(job) || job.expired) return undefined
       return { ...job, expired: true }
@@ -314,6 +315,11 @@ function released(job: JobRecord): JobRecord {
 /** Finished steps are not done again, so what they were worth stays while the next attempt comes to them. */
 function lastingProgress({ steps, progress }: JobRecord): number {
   return steps.length > 0 ? progress : 0
+}
+
+/** The token rises, so a heartbeat or late result of the current worker finds no lease. */
+function deleted(job: JobRecord): JobRecord {
+  return { ...job, deleted: true, lease: null, token: job.token + 1, idempotency: null }
 }
 
 /** `undefined`: a worker holds the job, and its end is not forced. */

@@ -59,7 +59,7 @@ export interface WorkResult {
 /** How a step stands. */
 export interface StepState {
   name: string
-  /** Version of what it does; results of another version are ignored. Empty: an event that came before its step. */
+  /** Version of what it does; results of another version are ignored. Empty: none, or an event that came early. */
   version: string
   state: 'done' | 'failed' | 'waiting'
   startedAt: number

@@ -123,7 +123,7 @@ export class StepRun implements Steps {
     this.#use(name)
     const done = await this.#busy(async () => {
       const { version = this.#ports.version, share = defaultShare } = policy
-      const kept = this.#earlier(name, version)
+      const kept = this.#own(name, version)
       const finished = kept?.state === 'done' ? await this.#ports.host?.finished(name) : undefined
       if (!finished && !this.#isOffered(name, policy.needs)) return undefined
       const { value, files } = finished ?? (await this.#tried(name, work, { ...policy, version }, kept?.attempts ?? 0))
@@ -160,11 +160,11 @@ export class StepRun implements Steps {
 
   /** @throws StemworkError `INTERNAL_ERROR` if earlier runs finished steps that this one did not ask for. */
   requireAllUsed(): void {
-    // An event may come early, or never be waited for; it has no version then.
+    // An event may come early, or never be waited for.
     const { kept, version } = this.#ports
     const names = kept
-      .filter((step) => step.version === version && step.state === 'done' && !this.#used.has(step.name))
       .map(({ name }) => name)
+      .filter((name) => !this.#used.has(name) && this.#own(name, version)?.state === 'done')
     if (names.length === 0) return
     throw wrongSteps(
       `Earlier attempts of the job finished the steps ${names.join(', ')}, which this one did not come to. Give the ` +
@@ -172,10 +172,10 @@ export class StepRun implements Steps {
     )
   }
 
-  /** How the step stands after earlier attempts, unless it was another one. */
-  #earlier(name: string, version: string): StepState | undefined {
+  /** How the step stands after earlier attempts, unless it was another one, or an event has its name. */
+  #own(name: string, version: string): StepState | undefined {
     const kept = this.#kept.get(name)
-    return kept && ['', version].includes(kept.version) ? kept : undefined
+    return kept?.version === version && kept.attempts > 0 ? kept : undefined
   }
 
   /** Whether the step may run on this worker; else the run continues on another. */
@@ -231,7 +231,9 @@ export class StepRun implements Steps {
       throw wrongSteps(`The step "${name}" waits for ${milliseconds}. Expected a number of milliseconds.`)
     const ended = await this.#busy(async () => {
       const { version, host } = this.#ports
-      const kept = this.#earlier(name, version)
+      const known = this.#kept.get(name)
+      // An event that came before has no version.
+      const kept = known && ['', version].includes(known.version) ? known : undefined
       if (kept?.state === 'done') return await host?.finished(name)
       const now = this.#clock.now()
       const startedAt = kept?.startedAt ?? now
