@@ -72,9 +72,9 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   }
 
   return {
-    run: (order, { signal, onProgress, onUse, checkpoint, steps }) =>
-      runs.run(signal, async (ending) => {
-        const run = { signal: ending, onProgress, onUse, checkpoint, steps }
+    run: (order, options) =>
+      runs.run(options.signal, async (signal) => {
+        const run = { ...options, signal }
         if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
         return await inChild({ type: 'run', order }, run)
       }),
