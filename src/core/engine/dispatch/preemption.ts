@@ -67,7 +67,8 @@ export function preemption<Holder extends SlotHolder>(parts: PreemptionParts<Hol
     start(): void {
       if (preemptAfterMs === null || timer) return
       const everyMs = Math.max(10, Math.min(lookEveryMs, preemptAfterMs / 5))
-      timer = setInterval(() => (looking ??= look().finally(() => (looking = undefined))), everyMs).unref()
+      const lookUnlessLooking = () => void (looking ??= look().finally(() => (looking = undefined)))
+      timer = setInterval(lookUnlessLooking, everyMs).unref()
     },
 
     async stop(): Promise<void> {
