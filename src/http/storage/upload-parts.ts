@@ -8,7 +8,7 @@ import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
 import { conflict, notFound, Problem } from '../routing/problem.js'
 import type { StorageUse } from '../routing/storage-use.js'
-import { isUsed } from './used-ticket.js'
+import { isUsed } from './upload-refusal.js'
 
 /**
  * A broken connection loses nothing that has come; this bounds what a crash of the service loses. S3 requires 5 MiB or
