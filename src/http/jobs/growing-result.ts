@@ -71,11 +71,8 @@ async function partOf(
   const end = Math.min(last === '' ? Infinity : Number(last), result.bytes - 1)
   if (start > end) {
     await result.close()
-    throw new Problem(
-      'RANGE_NOT_SATISFIABLE',
-      `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`,
-      { headers: { 'retry-after': '1' } },
-    )
+    const message = `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`
+    throw new Problem('RANGE_NOT_SATISFIABLE', message, { headers: { 'retry-after': '1' } })
   }
   headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)

@@ -32,10 +32,8 @@ export async function forgetRefusal(blobs: BlobStore, key: string): Promise<void
  */
 export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUpload, maxBytes: number): Promise<void> {
   if (expired) {
-    throw new Problem(
-      'UPLOAD_REFUSED',
-      'This download link has expired. Upload the file again with a new ticket from GET /upload.',
-    )
+    const message = 'This download link has expired. Upload the file again with a new ticket from GET /upload.'
+    throw new Problem('UPLOAD_REFUSED', message)
   }
   const stat = await blobs.stat(key)
   // Our own route has counted already; a store that took the file directly has not.
