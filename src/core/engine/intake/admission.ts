@@ -30,7 +30,7 @@ export interface AdmissionLimits {
 /**
  * What the application determines about its jobs at submission, in addition to what the client sends.
  *
- * @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what `needs` of its workflow throws
+ * @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what `needs` throws
  */
 export async function admissionOf(
   app: string,

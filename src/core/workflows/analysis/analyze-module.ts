@@ -11,7 +11,6 @@ import { loudnessFigures } from '../../media/loudness/measure-loudness.js'
 import { openInput } from '../open-input.js'
 import { withProgress } from '../progress.js'
 import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
-import { labelTrack } from './label-track.js'
 import { type AnalyzeParams, type AnalyzeSettings, defineAnalyze } from './analyze-workflow.js'
 
 /** The workflow as the child process loads it. */
@@ -63,4 +62,9 @@ async function* metered({ blocks }: AudioStream, meter: LoudnessMeter): AsyncGen
     meter.add(block.channels)
     yield block
   }
+}
+
+/** A track of labels as Audacity imports it: the start, the end and the text of each, separated by tabs. */
+function labelTrack(labels: readonly { start: number; end: number; text: string }[]): string {
+  return labels.map(({ start, end, text }) => `${start.toFixed(6)}\t${end.toFixed(6)}\t${text}\n`).join('')
 }

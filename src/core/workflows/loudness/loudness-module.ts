@@ -17,7 +17,7 @@ import {
   type MeasuredLoudness,
   measureLoudness,
 } from '../../media/loudness/measure-loudness.js'
-import { normalisation } from './normalise.js'
+import type { Loudness } from '../../media/loudness/loudness-meter.js'
 
 /** The workflow as the child process loads it. */
 export default function loudnessModule(settings: unknown): Workflow {
@@ -85,4 +85,24 @@ async function writeNormalized(
     `Peaks prevent ${target} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a ` +
     `true peak of ${ceiling} dBTP.`
   return { gainDb, clippedSamples, warnings: [...(isLimitedByPeak ? [limitText] : []), ...(tags?.warnings ?? [])] }
+}
+
+interface Normalisation {
+  gainDb: number
+  /** Whether the ceiling leaves the audio quieter than the target. */
+  isLimitedByPeak: boolean
+}
+
+/**
+ * The one gain that brings audio to a loudness without its true peak exceeding a ceiling. Nothing is compressed: with
+ * loud peaks it stays below the target. Silence is left as it is.
+ *
+ * @param target LUFS
+ * @param ceiling dBTP
+ */
+function normalisation({ integrated, truePeak }: Loudness, target: number, ceiling: number): Normalisation {
+  if (!Number.isFinite(integrated)) return { gainDb: 0, isLimitedByPeak: false }
+  const wanted = target - integrated
+  const most = ceiling - truePeak
+  return { gainDb: Math.min(wanted, most), isLimitedByPeak: most < wanted }
 }

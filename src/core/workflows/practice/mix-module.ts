@@ -12,8 +12,9 @@ import { clickTrack } from './click-track.js'
 import { lineTimes, lyricLines } from './line-times.js'
 import { lrcFile, ultraStarFile } from './lyric-files.js'
 import { defineMix, type MixInput, type MixParams } from './mix-workflow.js'
-import { mixedStreams } from './mixed-streams.js'
 import { voiceActivity } from './voice-activity.js'
+import type { AudioBlock, AudioStream } from '../../media/dsp/audio-stream.js'
+import { SampleWindow } from '../../media/dsp/sample-window.js'
 
 type Context = StageContext<MixParams, MixInput>
 
@@ -117,4 +118,27 @@ async function writeLyrics(context: Context, { format, tags, name }: Song, analy
   }
   context.detail('lines', lines.length)
   return []
+}
+
+/** The sum of a stream and, at a gain, another one of the same rate and channels. As long as the first. */
+function mixedStreams(stream: AudioStream, added: AudioStream, gainDb: number): AudioStream {
+  return { ...stream, blocks: summed(stream, added, 10 ** (gainDb / 20)) }
+}
+
+async function* summed(stream: AudioStream, added: AudioStream, gain: number): AsyncGenerator<AudioBlock> {
+  const window = new SampleWindow(added.channelCount, 0)
+  const others = added.blocks[Symbol.asyncIterator]()
+  let position = 0
+  for await (const { channels } of stream.blocks) {
+    const end = position + channels[0]!.length
+    while (window.end < end) {
+      const next = await others.next()
+      if (next.done) break
+      window.append(next.value.channels)
+    }
+    const views = window.views(position, Math.min(end, window.end))
+    yield { channels: channels.map((plane, channel) => plane.map((v, i) => v + gain * (views[channel]![i] ?? 0))) }
+    window.dropBefore(end)
+    position = end
+  }
 }
