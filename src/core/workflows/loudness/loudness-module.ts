@@ -6,7 +6,6 @@ import { formatTable } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { edited } from '../../media/dsp/edits.js'
 import { fitted, writeAudio } from '../../media/encode/write-audio.js'
 import { loudnessPicture } from './loudness-picture.js'
@@ -28,10 +27,10 @@ async function run(context: StageContext<LoudnessParams, 'inputUrl'>, settings: 
   const { inputs, params, signal } = context
   const { normalizeTo, picture } = params
   const passes = normalizeTo === undefined ? 1 : 2
-  const open = async (pass: number) => {
-    const stream = await openInput(context, inputs.inputUrl.path, settings.decoders)
-    return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
-  }
+  const open = (pass: number) =>
+    openInput(context, inputs.inputUrl.path, settings.decoders, (fraction) =>
+      context.progress((pass + fraction) / passes),
+    )
 
   const stream = await open(0)
   const loudness = await measureLoudness(stream, signal)

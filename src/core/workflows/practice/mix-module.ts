@@ -7,7 +7,6 @@ import type { AudioTags } from '../../media/tags/audio-tags.js'
 import { type SongTags, songTags } from '../../media/tags/song-tags.js'
 import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { clickTrack } from './click-track.js'
 import { lineTimes, lyricLines } from './line-times.js'
 import { lrcFile, ultraStarFile } from './lyric-files.js'
@@ -64,7 +63,7 @@ async function writeMixes(context: Context, { format, tags, found, name }: Song)
   const facts = { seconds: 0, clippedSamples: 0 }
   for (const [index, output] of (['accompaniments', 'guide'] as const).entries()) {
     const report = (fraction: number) => context.progress(0.1 + 0.4 * (index + fraction))
-    const accompaniments = withProgress(await openInput(context, context.inputs.accompanimentsUrl.path), report)
+    const accompaniments = await openInput(context, context.inputs.accompanimentsUrl.path, undefined, report)
     const mixed =
       output === 'guide'
         ? mixedStreams(accompaniments, await openInput(context, context.inputs.vocalsUrl.path), params.guideDb)

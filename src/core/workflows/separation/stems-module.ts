@@ -8,7 +8,6 @@ import { writeFile } from 'node:fs/promises'
 import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
 import { type Decoders, openAudio } from '../../media/decode/open-audio.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { collectLevels } from '../../media/pictures/levels.js'
 import { peaksJson } from '../../media/pictures/peaks-json.js'
 import { peaksOf, waveformOf } from './picture-outputs.js'
@@ -87,8 +86,8 @@ function detailsOf({ timings, models, warnings, ...separation }: Separation): Re
 
 /** Finds tempo, beats, key and chords of the song, for people who practise with its stems. */
 async function analyzeSong(context: StageContext<unknown, 'inputUrl'>, decoders: Decoders | undefined): Promise<void> {
-  const song = await openInput(context, context.inputs.inputUrl.path, decoders)
-  const analysis = await analyzeAudio(withProgress(song, context.progress), { signal: context.signal })
+  const song = await openInput(context, context.inputs.inputUrl.path, decoders, context.progress)
+  const analysis = await analyzeAudio(song, { signal: context.signal })
   await writeFile(context.outputPath('analysis'), `${JSON.stringify(analysis)}\n`)
 }
 
