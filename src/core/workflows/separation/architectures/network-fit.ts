@@ -18,8 +18,8 @@ export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
 }
 
 /**
- * The tensors of one network from spectra `[batch, from, bins, frames]` to spectra `[batch, to, bins, frames]`, the bins
- * being of a fixed number; `undefined` for other networks.
+ * The tensors of one network from spectra `[batch, from, bins, frames]` to spectra `[batch, to, bins, frames]` of a
+ * fixed number of bins; `undefined` for other networks.
  */
 export function spectralTensors(networks: readonly NetworkShape[], from: number, to = from) {
   const { inputs, outputs } = networks[0]!
