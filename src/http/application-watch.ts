@@ -45,14 +45,21 @@ interface Follower {
   isDropped: boolean
 }
 
+interface ApplicationWatchParts {
+  engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>
+  app: string
+  /** Divides the polls of this process among the applications. */
+  polls: Shares
+  /** Called when the last follower has left: the watch has ended. */
+  onClosed(): void
+}
+
 /**
  * The changes of an application's jobs: those of this process at once, those of others by polling. However many
  * followers there are, each change is found once and passed to all. Runs only while it has followers.
  */
 export class ApplicationWatch {
-  readonly #engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>
-  readonly #app: string
-  readonly #polls: Shares
+  readonly #parts: ApplicationWatchParts
   readonly #followers = new Set<Follower>()
   /** What the followers know of a job. */
   readonly #shown = new Map<string, string>()
@@ -60,22 +67,10 @@ export class ApplicationWatch {
   readonly #kept = new Map<string, JobChange>()
   readonly #reads = new Map<string, Promise<JobChange>>()
   readonly #closed = new AbortController()
-  readonly #onClosed: () => void
   #ready: Promise<void> | undefined
 
-  /**
-   * @param polls divides the polls of this process among the applications
-   * @param onClosed called when the last follower has left: the watch has ended
-   */
-  constructor(
-    engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>,
-    app: string,
-    { polls, onClosed }: { polls: Shares; onClosed: () => void },
-  ) {
-    this.#engine = engine
-    this.#app = app
-    this.#polls = polls
-    this.#onClosed = onClosed
+  constructor(parts: ApplicationWatchParts) {
+    this.#parts = parts
   }
 
   /**
@@ -126,8 +121,8 @@ export class ApplicationWatch {
   }
 
   #start(): Promise<void> {
-    for (const event of events) this.#engine.on(event, this.#onEvent)
-    this.#engine.on('receiver.disabled', this.#onReceiver)
+    for (const event of events) this.#parts.engine.on(event, this.#onEvent)
+    this.#parts.engine.on('receiver.disabled', this.#onReceiver)
     const ready = this.#poll()
     ready.then(
       () => void this.#pollOn(),
@@ -139,19 +134,19 @@ export class ApplicationWatch {
   #closeUnlessFollowed(): void {
     if (this.#followers.size > 0) return
     this.#closed.abort()
-    for (const event of events) this.#engine.off(event, this.#onEvent)
-    this.#engine.off('receiver.disabled', this.#onReceiver)
-    this.#onClosed()
+    for (const event of events) this.#parts.engine.off(event, this.#onEvent)
+    this.#parts.engine.off('receiver.disabled', this.#onReceiver)
+    this.#parts.onClosed()
   }
 
   readonly #onEvent = ({ job }: { job: JobRecord }): void => {
-    if (job.app !== this.#app) return
+    if (job.app !== this.#parts.app) return
     // The record of a deleted job says so, and nothing may revive it.
     this.#tell(job.deleted ? { kind: 'deleted', id: job.id } : { kind: 'job', job })
   }
 
   readonly #onReceiver = ({ receiver }: { receiver: FailingReceiver }): void => {
-    if (receiver.app === this.#app) this.#spread(receiver.origin, { kind: 'receiver', receiver })
+    if (receiver.app === this.#parts.app) this.#spread(receiver.origin, { kind: 'receiver', receiver })
   }
 
   #tell(change: Exclude<JobChange, { kind: 'receiver' }>): void {
@@ -173,7 +168,7 @@ export class ApplicationWatch {
   }
 
   async #readNow(id: string): Promise<JobChange> {
-    const job = await this.#engine.get(id, { app: this.#app })
+    const job = await this.#parts.engine.get(id, { app: this.#parts.app })
     return job ? { kind: 'job', job } : { kind: 'deleted', id }
   }
 
@@ -196,7 +191,7 @@ export class ApplicationWatch {
 
   /** Passes on what is new in the store. */
   async #poll(): Promise<void> {
-    const share = await this.#polls.take(this.#app, this.#closed.signal)
+    const share = await this.#parts.polls.take(this.#parts.app, this.#closed.signal)
     try {
       const known = new Set(this.#shown.keys())
       await this.#readNewest(known, ['QUEUED', 'STARTED'])
@@ -205,7 +200,7 @@ export class ApplicationWatch {
       for (const id of [...known].slice(0, polledJobs)) {
         const state = this.#shown.get(id)
         const startedAt = performance.now()
-        const job = await this.#engine.get(id, { app: this.#app })
+        const job = await this.#parts.engine.get(id, { app: this.#parts.app })
         if (this.#shown.get(id) === state) {
           this.#tell(job ? { kind: 'job', job } : { kind: 'deleted', id })
           this.#shown.delete(id)
@@ -222,7 +217,7 @@ export class ApplicationWatch {
     let after: { createdAt: number; id: string } | undefined
     for (let read = 0; read < polledJobs; read += sliceRows) {
       const startedAt = performance.now()
-      const jobs = await this.#engine.list({ app: this.#app, statuses, limit: sliceRows, after })
+      const jobs = await this.#parts.engine.list({ app: this.#parts.app, statuses, limit: sliceRows, after })
       for (const job of jobs) {
         unseen.delete(job.id)
         this.#tell({ kind: 'job', job })

@@ -56,7 +56,9 @@ export class JobWatch {
   }
 
   #watch(app: string): ApplicationWatch {
-    const watch = new ApplicationWatch(this.#engine, app, {
+    const watch = new ApplicationWatch({
+      engine: this.#engine,
+      app,
       polls: this.#polls,
       onClosed: () => this.#watches.delete(app),
     })

@@ -1,6 +1,7 @@
 import type { HttpEngine } from './http-engine.js'
-import { counter, histogram, metricLines } from './prometheus.js'
-import { workflowMetrics } from './workflow-metrics.js'
+import { counter, histogram, labelText, metricLines } from './prometheus.js'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { PoolStatus } from '../core/engine/engine.js'
 
 const jobEvents = [
   'job.created',
@@ -52,4 +53,74 @@ export function createMetrics(engine: Pick<HttpEngine, 'health' | 'pools' | 'on'
       return `${lines.join('\n')}\n`
     },
   }
+}
+
+/** Upper bounds in seconds: of waits and of runs. */
+const bounds = [1, 5, 15, 60, 300, 900, 3600]
+
+/** What is read from each pool: the end of the name, its meaning, the value or null for none. */
+const poolGauges: readonly (readonly [string, string, (pool: PoolStatus) => number | null])[] = [
+  ['queued', 'Jobs that are due and waiting, in the whole store.', ({ queued }) => queued],
+  ['oldest_wait_seconds', 'How long the first of them has been due.', ({ oldestMs }) => oldestMs / 1000],
+  ['running', 'Jobs that run, on all workers.', ({ running }) => running],
+  ['workers', 'Active workers that accept such jobs.', ({ workers }) => workers],
+  ['slots', 'Number of jobs that these workers run at a time.', ({ slots }) => slots],
+  [
+    'backlog_seconds',
+    'Waiting work in seconds of one slot, based on the mean of recent jobs; absent until a job has ended.',
+    ({ backlogSeconds }) => backlogSeconds,
+  ],
+]
+
+/**
+ * Durations and outcomes of this process's jobs, by workflow, and what waits in the whole store, for Prometheus.
+ *
+ * @returns reads the lines
+ */
+function workflowMetrics(engine: Pick<HttpEngine, 'pools' | 'on'>): () => Promise<string[]> {
+  const attempts = counter('stemwork_workflow_attempts_total', 'Attempts that this process began.')
+  const failures = counter('stemwork_workflow_failures_total', 'Jobs that ended FAILED in this process.')
+  const waits = histogram(
+    'stemwork_workflow_wait_seconds',
+    'Time from when a job was due to its first attempt here.',
+    bounds,
+  )
+  const runs = histogram(
+    'stemwork_workflow_run_seconds',
+    'Time from the first attempt of a job to its end here.',
+    bounds,
+  )
+  const observeRun = ({ workflow, status, startedAt, completedAt }: JobRecord) => {
+    if (startedAt !== null && completedAt !== null)
+      runs.observe({ workflow, status }, secondsBetween(startedAt, completedAt))
+  }
+  engine.on('job.started', ({ job: { workflow, startedAt, attempts: attempt, token, createdAt, notBefore } }) => {
+    attempts.add({ workflow })
+    // Later attempts have waited for something else.
+    if (attempt === 1 && token === 1 && startedAt !== null)
+      waits.observe({ workflow }, secondsBetween(Math.max(createdAt, notBefore), startedAt))
+  })
+  engine.on('job.succeeded', ({ job }) => observeRun(job))
+  engine.on('job.failed', ({ job }) => {
+    observeRun(job)
+    // What a client's server answers must not make a series for each number.
+    const reason = (job.error?.reason ?? '').replace(/^(download_http_.).+$/, '$1xx')
+    failures.add({ workflow: job.workflow, code: job.error?.code ?? '', reason })
+  })
+  return async () => {
+    const pools = await engine.pools()
+    const gauges = poolGauges.flatMap(([name, help, valueOf]) => {
+      const samples = pools.flatMap((pool): [string, number][] => {
+        const value = valueOf(pool)
+        return value === null ? [] : [[labelText({ workflow: pool.workflow, pool: pool.needs.join(' ') }), value]]
+      })
+      return metricLines('gauge', `stemwork_pool_${name}`, help, samples)
+    })
+    return [...gauges, ...[attempts, failures, waits, runs].flatMap((one) => one.lines())]
+  }
+}
+
+/** Of times in milliseconds; clocks of two machines may differ. */
+function secondsBetween(from: number, to: number): number {
+  return Math.max(0, to - from) / 1000
 }

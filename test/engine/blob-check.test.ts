@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
-import { BlobCheck } from '../../src/core/engine/lifecycle/blob-check.js'
+import { blobCheck } from '../../src/core/engine/lifecycle/blob-check.js'
 import { createHandler } from '../../src/http/index.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { startS3Server } from '../servers/s3-server.js'
@@ -48,19 +48,19 @@ test('a service whose bucket refuses writes is not ready; checks follow after 10
   const client = s3ClientOf(server)
   try {
     let now = 0
-    const check = new BlobCheck({ blobs: s3Blobs({ client, bucket: 'test' }), clock: () => now })
+    const check = blobCheck({ blobs: s3Blobs({ client, bucket: 'test' }), clock: () => now })
     const writes = () => server.requests.filter(({ method }) => method === 'PUT').length
-    await Promise.all([check.check(), check.check()])
-    for (now of [1, 59_999]) await check.check()
+    await Promise.all([check(), check()])
+    for (now of [1, 59_999]) await check()
     expect(writes()).toBe(1)
     expect(server.requests.map(({ method }) => method)).toContain('DELETE')
 
     server.fault = ({ method }) => (method === 'PUT' ? 'access denied' : undefined)
-    for (now of [60_000, 69_999]) await expect(check.check()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    for (now of [60_000, 69_999]) await expect(check()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(writes()).toBe(2)
     server.fault = undefined
     now = 70_000
-    await check.check()
+    await check()
     expect(writes()).toBe(3)
 
     server.fault = ({ method }) => (method === 'PUT' ? 'access denied' : undefined)
@@ -79,5 +79,5 @@ test('a service whose bucket refuses writes is not ready; checks follow after 10
 test('a store that never answers is reported as a problem after a time limit', async () => {
   // No server: one that is silent has time limits of its own in every adapter.
   const blobs = { ...memoryBlobs(), put: () => new Promise<never>(() => {}) }
-  await expect(new BlobCheck({ blobs, timeoutMs: 20 }).check()).rejects.toMatchObject({ name: 'TimeoutError' })
+  await expect(blobCheck({ blobs, timeoutMs: 20 })()).rejects.toMatchObject({ name: 'TimeoutError' })
 })

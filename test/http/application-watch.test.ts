@@ -9,7 +9,9 @@ function watchOf(app: string) {
   const emitter = new EventEmitter()
   const engine = Object.assign(emitter, { list: async () => [], get: async () => undefined })
   const onClosed = vi.fn()
-  const watch = new ApplicationWatch(engine as unknown as HttpEngine, app, {
+  const watch = new ApplicationWatch({
+    engine: engine as unknown as HttpEngine,
+    app,
     polls: new Shares({ total: 1 }),
     onClosed,
   })

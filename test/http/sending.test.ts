@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
-import { paced } from '../../src/http/routing/paced.js'
+import { paced } from '../../src/http/routing/paced-stream.js'
 import { type Service, serviceOfTest } from './harness.js'
 import { stemsId } from './light-workflows.js'
 

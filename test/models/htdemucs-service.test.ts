@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { stemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { modelInfo } from '../../src/core/models/index.js'
 import { startService, type Stemwork } from '../cli/stemwork.js'
 import { maxDifference, readAudio, writeWav } from '../separation/tracks.js'
@@ -78,7 +78,7 @@ function uSdr(truth: Float32Array[], estimate: Float32Array[], mixture: Float32A
   const rest = (vocals: Float32Array[]) =>
     mixture.map((plane, channel) => plane.map((sample, i) => sample - vocals[channel]![i]!))
   const score = (expected: Float32Array[], found: Float32Array[]) => {
-    const comparison = new StemComparison(44_100)
+    const comparison = stemComparison(44_100)
     comparison.add(expected, found)
     return comparison.scores().uSdr
   }
@@ -143,7 +143,7 @@ describe('real htdemucs weights through the service', () => {
       const { path, mixture } = await excerpt('lithium', 60, 64)
       const { stems } = await client.separate('service/stems-4', path)
       expect(Object.keys(stems).sort()).toEqual(['bass', 'drums', 'other', 'vocals'])
-      const rest = new StemComparison(44_100)
+      const rest = stemComparison(44_100)
       const sum = mixture.map((plane, channel) =>
         plane.map((_, i) => Object.values(stems).reduce((total, planes) => total + planes[channel]![i]!, 0)),
       )

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { resample } from '../../src/core/media/dsp/resample.js'
-import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { stemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { collect, joined, readAudio, streamOf, writeWav } from './tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
@@ -139,7 +139,7 @@ async function at(sampleRate: number, planes: Float32Array[], from: number): Pro
 /** uSDR in dB. */
 function score(estimate: Float32Array[], truth: Float32Array[]): number {
   const sampleCount = Math.min(estimate[0]!.length, truth[0]!.length)
-  const comparison = new StemComparison(rate)
+  const comparison = stemComparison(rate)
   comparison.add(
     ...([truth, estimate].map((planes) => planes.map((plane) => plane.subarray(0, sampleCount))) as [
       Float32Array[],

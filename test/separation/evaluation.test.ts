@@ -5,7 +5,7 @@ import { compareBaselines } from '../../src/core/workflows/separation/evaluation
 import { mixSong } from '../../src/core/workflows/separation/evaluation/mix-song.js'
 import { sideBySide } from '../../src/core/workflows/separation/evaluation/side-by-side.js'
 import { findSongs } from '../../src/core/workflows/separation/evaluation/song-folders.js'
-import { FalseVocals } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { falseVocalsMeter } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { blocksOf, collect, noise, readAudio, sine, streamOf, writeWav } from './tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
@@ -108,20 +108,20 @@ describe('false vocals', () => {
     const estimate = mixture.map((value, i) =>
       i < rate ? value : i < 3 * rate ? value / 10 : i < 4 * rate ? value / 100 : value,
     )
-    const measured = new FalseVocals(rate)
+    const measured = falseVocalsMeter(rate)
     for (let from = 0; from < mixture.length; from += 777) {
       const cut = (plane: Float32Array) => [plane.subarray(from, from + 777)]
       measured.add(cut(vocals), cut(mixture), cut(estimate))
     }
     const energy = (plane: Float32Array, from: number, to: number) =>
       plane.subarray(from * rate, to * rate).reduce((sum, value) => sum + value * value, 0)
-    expect(measured.level).toBeCloseTo(10 * Math.log10(energy(estimate, 1, 4) / energy(mixture, 1, 4)), 6)
+    expect(measured.level()).toBeCloseTo(10 * Math.log10(energy(estimate, 1, 4) / energy(mixture, 1, 4)), 6)
   })
 
   it('of a song with vocals throughout are unknown', () => {
-    const measured = new FalseVocals(rate)
+    const measured = falseVocalsMeter(rate)
     measured.add([noise(rate)], [noise(rate)], [noise(rate)])
-    expect(measured.level).toBeNaN()
+    expect(measured.level()).toBeNaN()
   })
 })
 

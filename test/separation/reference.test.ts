@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { stemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { maxDifference, readAudio, writeWav } from './tracks.js'
@@ -45,7 +45,7 @@ describe('the embedded model in the whole pipeline', () => {
         'vocals' | 'accompaniments',
         Float32Array[],
       ][]) {
-        const comparison = new StemComparison(44_100)
+        const comparison = stemComparison(44_100)
         comparison.add(truth, estimates[stem])
         expect(Math.abs(comparison.scores().uSdr - reference.songs[song]![stem])).toBeLessThan(reference.tolerance_db)
       }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { median, StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
+import { median, stemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { trackStatistics } from '../../src/core/workflows/separation/pipeline/track-statistics.js'
 import { noise, streamOf } from './tracks.js'
 
 const rate = 1000
 
 function scores(reference: Float32Array[], estimate: Float32Array[], blocks = [reference[0]!.length]) {
-  const comparison = new StemComparison(rate)
+  const comparison = stemComparison(rate)
   for (let from = 0, turn = 0; from < reference[0]!.length; from += blocks[turn % blocks.length]!, turn++) {
     const cut = (plane: Float32Array) => plane.subarray(from, from + blocks[turn % blocks.length]!)
     comparison.add(reference.map(cut), estimate.map(cut))

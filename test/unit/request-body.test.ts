@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { WebRequestReader } from '../../src/http/routing/api-request.js'
+import { webRequestReader } from '../../src/http/routing/api-request.js'
 import { RequestBody } from '../../src/http/routing/request-body.js'
 
 const limits = { idleMs: 1000, minBytesPerSecond: 1 }
@@ -7,7 +7,7 @@ const limits = { idleMs: 1000, minBytesPerSecond: 1 }
 /** Whether a pass of the event loop went by before the end of the body was known. */
 async function takesPass(headers: Record<string, string>): Promise<boolean> {
   const web = new Request('http://localhost', { method: 'POST', body: '{"a":1}', headers })
-  const request = new WebRequestReader().read(web)
+  const request = webRequestReader()(web)
   let hasPassed = false
   setImmediate(() => (hasPassed = true))
   const parts: string[] = []

@@ -1,11 +1,11 @@
 import { hostname } from 'node:os'
 import { Batches } from './batch/batches.js'
-import { BlobCheck } from './lifecycle/blob-check.js'
+import { blobCheck } from './lifecycle/blob-check.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
 import { FileSweep } from './dispatch/sweep/file-sweep.js'
 import { Maintenance } from './dispatch/maintenance.js'
 import { Sweep } from './dispatch/sweep/sweep.js'
-import { SweepTurn } from './dispatch/sweep/sweep-turn.js'
+import { sweepTurn } from './dispatch/sweep/sweep-turn.js'
 import { Waking } from './dispatch/waking.js'
 import { checkParts, type EngineParts } from './engine-parts.js'
 import { Estimates } from './queries/estimate.js'
@@ -67,10 +67,10 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     ...shared,
     waking,
     dispatcher,
-    sweepTurn: new SweepTurn({ ...basic, workers, intervalMs: options.dispatch.sweepIntervalMs }),
+    takeSweepTurn: () => sweepTurn({ ...basic, workers, intervalMs: options.dispatch.sweepIntervalMs }),
     sweep: new Sweep(shared),
     fileSweep: new FileSweep(shared),
-    blobCheck: new BlobCheck({ blobs: parts.blobs }),
+    checkBlobs: blobCheck({ blobs: parts.blobs }),
     outbox: new Outbox(shared),
     batches: new Batches(shared),
     rules: rememberedRules(parts.jobs),

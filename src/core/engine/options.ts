@@ -7,8 +7,6 @@ import { allowList } from './fetch/allow-list.js'
 import { workflowPolicySchema } from './workflow/policy.js'
 import { defaultLogger, isLogger, type Logger, steadyLogger } from './ports/logger.js'
 import { isTracing, noTracing, steadyTracing, type Tracing } from './ports/tracing.js'
-import { childOptionsSchema } from './runner/child-options.js'
-import { nicenessSchema } from './runner/process-priority.js'
 import { checkInput } from './workflow/check-input.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
@@ -20,6 +18,7 @@ const hours = 60 * minutes
 const days = 24 * hours
 // A thousand years: later dates have no form that every client can read, and then none at all.
 const milliseconds = whole.max(365_000 * days)
+export const nicenessSchema = z.number().int().min(-20).max(19).default(10)
 
 export const limitsSchema = z.strictObject({
   maxFileBytes: count.default(1024 ** 3).describe('Largest input or upload, in bytes.'),
@@ -223,6 +222,30 @@ export const webhooksSchema = z.strictObject({
     .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
     .describe('Waits between the attempts to deliver a message: by default seven attempts over about 18 hours.'),
 })
+
+export const childOptionsSchema = z.strictObject({
+  environment: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe(
+      'Environment variables for the child processes, in addition to the few that they inherit (`PATH`, ' +
+        '`STEMWORK_*`, ...). They inherit no others.',
+    ),
+  nodeArguments: z
+    .array(z.string())
+    .default([])
+    .describe(
+      'Node arguments for the child processes, for example `--max-old-space-size=2048`. They do not inherit the ' +
+        "host's arguments.",
+    ),
+  startTimeoutMs: count.default(30 * seconds).describe('How long a new child process may take to start.'),
+  idleMs: count
+    .max(2 ** 31 - 1)
+    .default(10 * minutes)
+    .describe('How long an idle child process and its loaded models are kept.'),
+})
+
+export type ChildOptions = z.input<typeof childOptionsSchema>
 
 const policySchema: z.ZodType<AddressPolicy> = z.strictObject({
   allowPrivate: z.boolean().optional(),

@@ -79,10 +79,8 @@ export function hasPackage(name: string): boolean {
 /** @throws StemworkError `MISSING_DEPENDENCY` if the package that the option needs is not installed */
 export function requirePackage(option: string, name: string): void {
   if (hasPackage(name)) return
-  throw new StemworkError(
-    'MISSING_DEPENDENCY',
-    `${option} needs the package ${name}, which is not installed. Run: npm install ${name}`,
-  )
+  const message = `${option} needs the package ${name}, which is not installed. Run: npm install ${name}`
+  throw new StemworkError('MISSING_DEPENDENCY', message)
 }
 
 /** The version of this package. */

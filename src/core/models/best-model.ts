@@ -37,10 +37,8 @@ export function bestModel({ commercial = false, fast = false }: BestModelWishes 
     ({ isCommercial, speed }) => (isCommercial === true || !commercial) && (speed === 'fast' || !fast),
   )
   if (found) return found.facts.name
-  throw new StemworkError(
-    'MODEL_UNAVAILABLE',
-    'No known model meets both requirements. Drop one of them, or choose from: stemwork models list.',
-  )
+  const message = 'No known model meets both requirements. Drop one of them, or choose from: stemwork models list.'
+  throw new StemworkError('MODEL_UNAVAILABLE', message)
 }
 
 /**

@@ -75,12 +75,6 @@ async function check(folder: string, path: string, foundBytes: number, expected:
 }
 
 function invalid(folder: string, reason: string, cause?: unknown): StemworkError {
-  return new StemworkError(
-    'INVALID_OPTIONS',
-    `The model cannot be used: ${reason}. Install it again or choose another model.`,
-    {
-      details: { folder },
-      cause,
-    },
-  )
+  const message = `The model cannot be used: ${reason}. Install it again or choose another model.`
+  return new StemworkError('INVALID_OPTIONS', message, { details: { folder }, cause })
 }

@@ -73,13 +73,8 @@ export async function resolveModel(choice: string, cacheFolder = modelCacheFolde
 }
 
 export function missingModel(choice: string): StemworkError {
-  return new StemworkError(
-    'MODEL_UNAVAILABLE',
-    `The model ${choice} is not on this machine. Fetch it: stemwork models pull ${choice}`,
-    {
-      details: { model: choice },
-    },
-  )
+  const message = `The model ${choice} is not on this machine. Fetch it: stemwork models pull ${choice}`
+  return new StemworkError('MODEL_UNAVAILABLE', message, { details: { model: choice } })
 }
 
 /** Folder of the model's files: that of a local model, or the folder in the cache. */

@@ -66,6 +66,10 @@ export function onlyInChild(workflow: string) {
 
 export const range = (min: number, max: number) => z.number().min(min).max(max)
 
+/** A param that is on or off. */
+export const flag = (usual: boolean, title: string, description: string) =>
+  z.boolean().default(usual).describe(description).meta({ title })
+
 /** The param `inputUrl` of a job: where the song is. */
 export function inputUrlParam(decoders: { ffmpeg?: boolean | string } | undefined) {
   return (

@@ -114,10 +114,8 @@ export async function rotateKey(
   const old = await requireKey(store, keyId)
   const now = Date.now()
   if (old.expiresAt !== null && old.expiresAt <= now) {
-    throw new StemworkError(
-      'NOT_FOUND',
-      `The key ${keyId} has already expired or been revoked. Issue a new one instead.`,
-    )
+    const message = `The key ${keyId} has already expired or been revoked. Issue a new one instead.`
+    throw new StemworkError('NOT_FOUND', message)
   }
   const successor = await issueKey(store, old.app, { label: old.label })
   const end = now + (options.overlapMs ?? defaultOverlapMs)

@@ -4,7 +4,7 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { notFound, Problem } from '../routing/problem.js'
-import { paced } from '../routing/paced.js'
+import { paced } from '../routing/paced-stream.js'
 import { whilePermitted } from '../routing/permission.js'
 import { tooManyFollowers } from './job-events.js'
 import { jobView } from './job-view.js'
@@ -71,11 +71,8 @@ async function partOf(
   const end = Math.min(last === '' ? Infinity : Number(last), result.bytes - 1)
   if (start > end) {
     await result.close()
-    throw new Problem(
-      'RANGE_NOT_SATISFIABLE',
-      `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`,
-      { headers: { 'retry-after': '1' } },
-    )
+    const message = `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`
+    throw new Problem('RANGE_NOT_SATISFIABLE', message, { headers: { 'retry-after': '1' } })
   }
   headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)

@@ -6,6 +6,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { defineRoute } from '../routing/route.js'
 import { jobLinkListSchema, jobLinkSchema, newJobLinkSchema } from '../schemas.js'
 import { requireJob } from './job-routes.js'
+import { timestamp } from './job-view.js'
 
 /** Links to the page of one job. */
 export const linkRoutes = [
@@ -75,6 +76,5 @@ export const openedRoute = defineRoute({
 function linkView(link: JobLink, jobId: string, call: KeyedCall): z.output<typeof jobLinkSchema> {
   const { id, createdAt, expiresAt, opens } = link
   const url = linkAddress(call.service, call.baseUrl, { app: call.caller.id, jobId, linkId: id, expiresAt })
-  const times = { createdAt: new Date(createdAt).toISOString(), expiresAt: new Date(expiresAt).toISOString() }
-  return { id, url, ...times, opens }
+  return { id, url, createdAt: timestamp(createdAt), expiresAt: timestamp(expiresAt), opens }
 }

@@ -1,6 +1,6 @@
 import { invalidOptions } from '../../core/engine/errors.js'
 import { type ApiAnswer, toResponse } from '../routing/answer.js'
-import { type ApiRequest, WebRequestReader } from '../routing/api-request.js'
+import { type ApiRequest, webRequestReader } from '../routing/api-request.js'
 
 /** What a mount knows beyond the `Request`. */
 export interface MountContext {
@@ -28,8 +28,8 @@ const webSockets = Symbol.for('stemwork.web-sockets')
  * @param takesUpgrades whether some answers are WebSockets
  */
 export function mountable(answer: Answer, takesUpgrades = false): Handler {
-  const requests = new WebRequestReader()
-  const handler: Handler = async (request, context = {}) => toResponse(await answer(requests.read(request), context))
+  const read = webRequestReader()
+  const handler: Handler = async (request, context = {}) => toResponse(await answer(read(request), context))
   return Object.assign(handler, { [plainAnswer]: answer, [webSockets]: takesUpgrades })
 }
 

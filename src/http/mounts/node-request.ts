@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
 import { Problem } from '../routing/problem.js'
 import type { ApiRequest, RequestHeaders } from '../routing/api-request.js'
-import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
+import { type RequestUrl, urlReader } from '../routing/api-request.js'
 
 /** A host with or without a port. A wrong one would be part of the links that the service makes. */
 const hostForm = /^[^\s/?#@\\<>]+$/
@@ -27,7 +27,7 @@ const keptOnce = new Set([
 
 /** Wraps the requests of `node:http` and `node:http2`, nearly all of which have the same host. */
 export class NodeRequestReader {
-  readonly #urls = new RequestUrlReader()
+  readonly #urlOf = urlReader()
   #host: string | undefined
   #isEncrypted = false
   #origin = new URL('http://localhost')
@@ -41,10 +41,10 @@ export class NodeRequestReader {
   address(request: IncomingMessage, target: string, asked: ApiRequest): RequestUrl {
     const { host } = request.headers
     if (host !== this.#host && host !== undefined && !hostForm.test(host)) throw new TypeError(`not a host: ${host}`)
-    if (!plainTarget.test(target)) return this.#urls.read(asked.web.url)
+    if (!plainTarget.test(target)) return this.#urlOf(asked.web.url)
     const isEncrypted = (request.socket as TLSSocket).encrypted === true
     if (host === undefined || host !== this.#host || isEncrypted !== this.#isEncrypted) {
-      this.#origin = this.#urls.read(asked.web.url).origin
+      this.#origin = this.#urlOf(asked.web.url).origin
       this.#host = host
       this.#isEncrypted = isEncrypted
     }

@@ -1,13 +1,13 @@
 import { Shares } from '../../core/engine/limits/shares.js'
 import { toResponse } from '../routing/answer.js'
-import { WebRequestReader } from '../routing/api-request.js'
+import { webRequestReader } from '../routing/api-request.js'
 import { parseJson, readBytes } from '../routing/json-body.js'
 import { problemAnswer, toProblem } from '../routing/problem.js'
 import { RequestBody } from '../routing/request-body.js'
 import { resolveHandlerOptions } from '../options.js'
 import type { MountContext } from './mountable.js'
 
-const requests = new WebRequestReader()
+const read = webRequestReader()
 const { limits } = resolveHandlerOptions({})
 /** What a library does with thousands of members holds the event loop for 10 ms. */
 const entriesOfBytes = limits.paramsBytes / 4
@@ -23,7 +23,7 @@ export async function jsonOf(
   { bodyRead = false, parsedBody }: MountContext,
   { app, requestId }: { app: string; requestId: string },
 ): Promise<{ value: unknown } | { refused: Response }> {
-  const body = new RequestBody(requests.read(request), { bodyRead, parsedBody }, limits)
+  const body = new RequestBody(read(request), { bodyRead, parsedBody }, limits)
   try {
     const bytes = body.parsed ? Buffer.from(JSON.stringify(body.parsed)) : await readBytes(body, limits)
     const share = await turns.take(app)

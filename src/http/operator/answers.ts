@@ -1,3 +1,8 @@
+import type { PastAttempt } from '../../core/engine/job/history.js'
+import type { JobRecord } from '../../core/engine/job/job.js'
+import type { Limits, Usage } from '../../core/engine/job/quota.js'
+import type { SchedulingRule } from '../../core/engine/job/scheduling.js'
+
 /** Responses for the operator's page. Times are epoch milliseconds. */
 export interface Overview {
   at: number
@@ -30,21 +35,15 @@ export interface UsageFacts {
 export interface LimitFacts {
   own: LimitFigures
   effective: LimitFigures
-  used: { jobs: number; audioSeconds: number; bytes: number }
+  used: Usage
   /** Changes whenever its own figures do. */
   revision: string
 }
 
-export interface LimitFigures {
-  maxQueuedJobs?: number
-  jobs?: number
-  audioMinutes?: number
-  bytes?: number
-}
-
+export type LimitFigures = Limits
+export type AttemptFacts = PastAttempt
 export type WorkerState = 'open' | 'cordoned' | 'draining'
-
-export type RuleState = 'open' | 'paused' | 'draining'
+export type RuleState = SchedulingRule['state']
 
 /** Jobs of one workflow that need the same of their workers. */
 export interface QueueFacts {
@@ -91,22 +90,13 @@ export interface FailureFacts {
   last: { id: string; at: number; message: string }
 }
 
-export interface JobRow {
-  id: string
-  name: string | null
-  app: string
-  workflow: string
-  batchName: string | null
-  status: 'QUEUED' | 'STARTED' | 'SUCCEEDED' | 'FAILED'
-  stage: string | null
-  progress: number
-  createdAt: number
-  startedAt: number | null
-  completedAt: number | null
+export interface JobRow
+  extends
+    Pick<JobRecord, 'id' | 'name' | 'app' | 'workflow' | 'batchName' | 'status' | 'stage' | 'progress' | 'error'>,
+    Pick<JobRecord, 'createdAt' | 'startedAt' | 'completedAt'> {
   /** Claims so far. */
   attempts: number
   worker: string | null
-  error: { code: string; title: string; message: string; reason: string | null; retryable: boolean } | null
 }
 
 /** The outcome of one bulk request. */
@@ -127,14 +117,9 @@ export interface JobPage {
   looked: number | null
 }
 
-export interface JobFacts extends JobRow {
-  params: Record<string, unknown>
-  metadata: Record<string, string>
-  priority: number
+export interface JobFacts
+  extends JobRow, Pick<JobRecord, 'params' | 'metadata' | 'priority' | 'deadline' | 'expiresAt' | 'cancelRequested'> {
   notBefore: number | null
-  deadline: number | null
-  expiresAt: number | null
-  cancelRequested: boolean
   /** Position in the queue of its application. */
   queuePosition: number | null
   /** Why it does not start, besides the jobs before it. */
@@ -167,13 +152,4 @@ export interface StepFacts {
   until: number | null
   error: { code: string; message: string } | null
   files: { name: string; bytes: number }[]
-}
-
-export interface AttemptFacts {
-  token: number
-  worker: string
-  startedAt: number
-  endedAt: number | null
-  outcome: 'running' | 'succeeded' | 'failed' | 'requeued' | 'handed_back' | 'lapsed' | 'suspended' | 'preempted'
-  reason: string | null
 }

@@ -8,14 +8,16 @@ import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { notFound, Problem } from '../routing/problem.js'
 import { defineRoute, type Route, type RouteDefinition } from '../routing/route.js'
-import { type PageText, pageAnswer } from '../service/page.js'
+import { pageAnswer, type PageText } from '../service/page.js'
 import { pageAssetRoute } from '../service/page-assets.js'
 import type { JobFacts, LimitFacts, Overview } from './answers.js'
 import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
-import { sessionCookie } from '../routing/page-session.js'
+import { sessionCookie, sessionOf } from '../routing/page-session.js'
 import { endRoute, isSecure, requireOwnPage } from '../service/session-routes.js'
-import { requireOperator, requireOperatorKey } from './operator-access.js'
 import { overviewReader } from './overview.js'
+import { hash } from 'node:crypto'
+import { sameHash } from '../auth/api-key.js'
+import { clientAddress } from '../routing/wrong-keys.js'
 
 const page: PageText = {
   name: 'operator',
@@ -216,4 +218,30 @@ async function limitsOf({ service: { engine } }: Call, app: string): Promise<Lim
 
 function noJob(): Problem {
   return notFound('There is no job with this id, or it was deleted.')
+}
+
+/**
+ * Admits the holder of the operator's key, which is not an application's key: from the header, or from the cookie of
+ * the page's session.
+ *
+ * @throws Problem as `requireOperatorKey`.
+ */
+function requireOperator(call: Call): void {
+  const header = call.request.headers.get('authorization')
+  if (header !== null) return requireOperatorKey(call, header.replace(/^bearer\s+/i, '').trim())
+  requireOperatorKey(call, sessionOf(call.request, call.service, 'operator')?.key ?? '')
+}
+
+/** @throws Problem `UNAUTHORIZED`; `RATE_LIMITED` for a wrong one after too many of them from one address. */
+function requireOperatorKey(call: Call, given: string): void {
+  const { options, wrongKeys } = call.service
+  // First, so that nobody at the same address locks the operator out.
+  // Hashed, so that the time reveals nothing about the length either.
+  if (options.operator && sameHash(hash('sha256', given), hash('sha256', options.operator.key))) return
+  if (given !== '') {
+    const address = clientAddress(call.request, options.trustProxy)
+    wrongKeys.refuseExcess(address, 'any')
+    wrongKeys.count(address, 'any')
+  }
+  throw new Problem('UNAUTHORIZED', "Send the operator's key as the raw value of the Authorization header.")
 }

@@ -1,4 +1,31 @@
-import { type RequestUrl, RequestUrlReader } from './request-url.js'
+/** The parts of a request's address that are read. */
+export interface RequestUrl {
+  /** Its scheme and host. */
+  origin: URL
+  pathname: string
+  /** Empty, or begins with a question mark. */
+  search: string
+}
+
+const parts = /^(https?:\/\/[^/?#]+)(\/[^?#]*)(\?[^#]*)?/
+
+/**
+ * A parser of the normalised addresses of requests. Only the origin needs a `URL`, and nearly all requests have the
+ * same one.
+ */
+export function urlReader(): (address: string) => RequestUrl {
+  let known = { text: '', origin: new URL('http://localhost') }
+  // Throws a TypeError if the address is not valid.
+  return (address) => {
+    const [, text, pathname, search = ''] = parts.exec(address) ?? []
+    if (text === undefined || pathname === undefined) {
+      const { origin, pathname, search } = new URL(address)
+      return { origin: new URL(origin), pathname, search }
+    }
+    if (text !== known.text) known = { text, origin: new URL(text) }
+    return { origin: known.origin, pathname, search }
+  }
+}
 
 /** Reads one header. Names are in lower case. */
 export interface RequestHeaders {
@@ -27,27 +54,23 @@ export interface ApiRequest {
 }
 
 /** Wraps web requests, nearly all of which have the same origin. */
-export class WebRequestReader {
-  readonly #urls = new RequestUrlReader()
-
-  read(web: Request): ApiRequest {
-    const urls = this.#urls
-    return {
-      method: web.method,
-      headers: web.headers,
-      address: () => urls.read(web.url),
-      get body() {
-        return web.body
-      },
-      get bodyUsed() {
-        return web.bodyUsed
-      },
-      // Servers on srvx provide it this way.
-      remoteAddress: (web as Request & { ip?: string }).ip,
-      get signal() {
-        return web.signal
-      },
-      web,
-    }
-  }
+export function webRequestReader(): (web: Request) => ApiRequest {
+  const urlOf = urlReader()
+  return (web) => ({
+    method: web.method,
+    headers: web.headers,
+    address: () => urlOf(web.url),
+    get body() {
+      return web.body
+    },
+    get bodyUsed() {
+      return web.bodyUsed
+    },
+    // Servers on srvx provide it this way.
+    remoteAddress: (web as Request & { ip?: string }).ip,
+    get signal() {
+      return web.signal
+    },
+    web,
+  })
 }

@@ -87,10 +87,8 @@ function refuseManyEntries(bytes: Uint8Array, paramsBytes: number, otherEntries:
 }
 
 function tooManyEntries(what: 'values' | 'members', most: number): Problem {
-  return new Problem(
-    'BAD_INPUT',
-    `The body has more than ${most} ${what}, which is more than any valid body has. Send fewer.`,
-  )
+  const message = `The body has more than ${most} ${what}, which is more than any valid body has. Send fewer.`
+  return new Problem('BAD_INPUT', message)
 }
 
 /** Serialised again, so that it is our own copy and only JSON. */

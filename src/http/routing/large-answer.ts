@@ -1,6 +1,6 @@
 import type { ApiAnswer, RouteAnswer } from './answer.js'
 import type { Service } from './call.js'
-import { paced } from './paced.js'
+import { paced } from './paced-stream.js'
 
 /** Writing more at once takes milliseconds, during which no other request is served. */
 const pieceBytes = 64 * 1024

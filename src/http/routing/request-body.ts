@@ -181,9 +181,6 @@ function bodyMadeText(): Problem {
 }
 
 function stalledBody(): Problem {
-  return new Problem(
-    'TIMEOUT',
-    'The request body arrived too slowly or not at all. Send the request again over a steady connection.',
-    { headers: { connection: 'close' } },
-  )
+  const message = 'The request body arrived too slowly or not at all. Send the request again over a steady connection.'
+  return new Problem('TIMEOUT', message, { headers: { connection: 'close' } })
 }

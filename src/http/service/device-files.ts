@@ -7,7 +7,7 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
-import { acceptedEncoding } from './page-assets.js'
+import { acceptedEncoding } from '../routing/accept.js'
 
 const types: Record<string, string | undefined> = {
   js: 'text/javascript; charset=utf-8',

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { ApiKey } from '../../core/engine/ports/application-store.js'
 import { json } from '../routing/answer.js'
+import { timeOrNull, timestamp } from '../jobs/job-view.js'
 import type { KeyedCall } from '../routing/call.js'
 import { issueKey, revokeKey } from '../auth/applications.js'
 import { conflict, notFound } from '../routing/problem.js'
@@ -75,8 +76,8 @@ function keyView({ id, label, createdAt, expiresAt }: ApiKey, { caller }: KeyedC
   return {
     id,
     label,
-    createdAt: new Date(createdAt).toISOString(),
-    expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+    createdAt: timestamp(createdAt),
+    expiresAt: timeOrNull(expiresAt),
     isCurrent: id === caller.keyId,
   }
 }

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { installedFile } from '../../core/engine/package-files.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
+import { acceptedEncoding } from '../routing/accept.js'
 import type { Call } from '../routing/call.js'
 import { notFound, type Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
@@ -110,18 +111,4 @@ export function packedAnswer(
     },
     body: bytes,
   }
-}
-
-/** The smallest encoding that the client accepts (RFC 9110, 12.5.3); `q=0` means that it refuses one. */
-export function acceptedEncoding(header: string | null): 'br' | 'gzip' | 'identity' {
-  const accepted = new Set(
-    (header ?? '')
-      .toLowerCase()
-      .split(',')
-      .map((entry) => entry.trim())
-      .filter((entry) => !/;\s*q=0(\.0*)?$/.test(entry))
-      .map((entry) => entry.split(';', 1)[0]?.trim()),
-  )
-  if (accepted.has('br')) return 'br'
-  return accepted.has('gzip') ? 'gzip' : 'identity'
 }

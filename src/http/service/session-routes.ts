@@ -108,10 +108,8 @@ export function endRoute(page: SignInPage, path: '/session' | '/operator/session
 /** @throws Problem: another page may neither sign a person in nor out. */
 export function requireOwnPage(call: Call): void {
   if (isOwnPage(call.request, call.service.options.publicUrl)) return
-  throw new Problem(
-    'BAD_INPUT',
-    'Only the pages of this service sign in and out. Programs send their key in the Authorization header.',
-  )
+  const message = 'Only the pages of this service sign in and out. Programs send their key in the Authorization header.'
+  throw new Problem('BAD_INPUT', message)
 }
 
 /** Whether the page came by https, which a proxy may have ended: the browser names the page's origin. */

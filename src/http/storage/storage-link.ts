@@ -32,10 +32,8 @@ export function storageLink(
 export function grantOf(call: Call, method: Grant['method'], key: string): Grant {
   const grant = call.service.signer.verify(method, key, call.search)
   if (grant) return grant
-  throw new Problem(
-    'FORBIDDEN',
-    'The signature of this link is not valid. Use the link exactly as the service gave it.',
-  )
+  const message = 'The signature of this link is not valid. Use the link exactly as the service gave it.'
+  throw new Problem('FORBIDDEN', message)
 }
 
 /** Answers in the turn of the application that the link was made for. @throws as `grantOf` */

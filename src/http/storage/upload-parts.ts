@@ -8,7 +8,7 @@ import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
 import { conflict, notFound, Problem } from '../routing/problem.js'
 import type { StorageUse } from '../routing/storage-use.js'
-import { isUsed } from './used-ticket.js'
+import { isUsed } from './upload-refusal.js'
 
 /**
  * A broken connection loses nothing that has come; this bounds what a crash of the service loses. S3 requires 5 MiB or
@@ -42,38 +42,32 @@ export interface UploadPartsOptions {
  */
 export class UploadParts extends DataStore {
   override extensions = ['creation', 'creation-with-upload', 'termination', 'expiration']
-  readonly #blobs: BlobStore
-  readonly #storage: StorageUse
-  readonly #app: string
-  readonly #lifetimeMs: number
+  readonly #options: UploadPartsOptions
 
-  constructor({ blobs, storage, app, lifetimeMs }: UploadPartsOptions) {
+  constructor(options: UploadPartsOptions) {
     super()
-    this.#blobs = blobs
-    this.#storage = storage
-    this.#app = app
-    this.#lifetimeMs = lifetimeMs
+    this.#options = options
   }
 
   override getExpiration(): number {
-    return this.#lifetimeMs
+    return this.#options.lifetimeMs
   }
 
   override async create(upload: Upload): Promise<Upload> {
     const createdAt = (upload.creation_date ??= new Date().toISOString())
-    await this.#blobs.put(this.#factsKey(upload.id), JSON.stringify({ size: upload.size ?? 0, createdAt }))
+    await this.#options.blobs.put(this.#factsKey(upload.id), JSON.stringify({ size: upload.size ?? 0, createdAt }))
     return upload
   }
 
   /** With what has come so far. @throws Problem `NOT_FOUND`, or `GONE` once the file was used and removed */
   override async getUpload(id: string): Promise<Upload> {
-    const facts = idForm.test(id) ? await this.#blobs.get(this.#factsKey(id)) : undefined
+    const facts = idForm.test(id) ? await this.#options.blobs.get(this.#factsKey(id)) : undefined
     if (!facts) throw noSuchUpload()
     const { size, createdAt } = factsSchema.parse(await json(facts.body))
     const upload = (offset: number) => new Upload({ id, size, offset, creation_date: createdAt })
-    const key = uploadKey(this.#app, id)
-    if (await isUsed(this.#blobs, key)) {
-      if (!(await this.#blobs.stat(key))) throw uploadOver()
+    const key = uploadKey(this.#options.app, id)
+    if (await isUsed(this.#options.blobs, key)) {
+      if (!(await this.#options.blobs.stat(key))) throw uploadOver()
       return upload(size)
     }
     const bytes = (await this.#knownOffset(id)) ?? (await this.#parts(id)).bytes
@@ -84,7 +78,7 @@ export class UploadParts extends DataStore {
 
   /** Stores what comes, even if the connection breaks. @returns the offset after it */
   override async write(stream: Readable, id: string, offset: number): Promise<number> {
-    const slot = await this.#storage.begin(this.#app, uploadKey(this.#app, id), 0)
+    const slot = await this.#options.storage.begin(this.#options.app, uploadKey(this.#options.app, id), 0)
     let at = offset
     try {
       const source = stream[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
@@ -93,7 +87,7 @@ export class UploadParts extends DataStore {
         rest.chunk ??= await next(source)
         if (!rest.chunk) return at
         const part = pieceOf(source, rest, (bytes) => slot.received(bytes))
-        const { bytes } = await this.#blobs.put(this.#partKey(id, at), part, { ifAbsent: true })
+        const { bytes } = await this.#options.blobs.put(this.#partKey(id, at), part, { ifAbsent: true })
         at += bytes
         keepLatest(offsets, id, at, mostOffsets)
       }
@@ -108,35 +102,38 @@ export class UploadParts extends DataStore {
 
   /** Joins the pieces to the file, unless that was done. @throws Problem `GONE` once the first of them were swept */
   async complete(id: string, size: number): Promise<void> {
-    const key = uploadKey(this.#app, id)
+    const key = uploadKey(this.#options.app, id)
     const { parts, bytes } = await this.#parts(id)
     // A request that lasts may bring the last bytes after the time of the upload: they would look like the whole file.
-    if (bytes !== size && !(await isUsed(this.#blobs, key))) throw uploadOver()
+    if (bytes !== size && !(await isUsed(this.#options.blobs, key))) throw uploadOver()
     try {
-      await this.#blobs.put(key, this.#joined(parts), { ifAbsent: true, contentType: 'application/octet-stream' })
+      await this.#options.blobs.put(key, this.#joined(parts), {
+        ifAbsent: true,
+        contentType: 'application/octet-stream',
+      })
     } catch (error) {
       if (!StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') throw error
     }
-    await this.#blobs.deletePrefix(this.#partsPrefix(id))
+    await this.#options.blobs.deletePrefix(this.#partsPrefix(id))
   }
 
   override async remove(id: string): Promise<void> {
     await this.getUpload(id)
-    await this.#blobs.deletePrefix(this.#partsPrefix(id))
-    await this.#blobs.delete(this.#factsKey(id))
+    await this.#options.blobs.deletePrefix(this.#partsPrefix(id))
+    await this.#options.blobs.delete(this.#factsKey(id))
   }
 
   async #knownOffset(id: string): Promise<number | undefined> {
     const offset = offsets.get(id)
     // Another process may have stored more.
-    return offset === undefined || (await this.#blobs.stat(this.#partKey(id, offset))) ? undefined : offset
+    return offset === undefined || (await this.#options.blobs.stat(this.#partKey(id, offset))) ? undefined : offset
   }
 
   /** The pieces in their order, each beginning where the one before it ends. */
   async #parts(id: string): Promise<{ parts: string[]; bytes: number }> {
     const parts: string[] = []
     let bytes = 0
-    for await (const entry of this.#blobs.list(this.#partsPrefix(id))) {
+    for await (const entry of this.#options.blobs.list(this.#partsPrefix(id))) {
       if (entry.key !== this.#partKey(id, bytes)) break
       parts.push(entry.key)
       bytes += entry.bytes
@@ -146,18 +143,18 @@ export class UploadParts extends DataStore {
 
   async *#joined(parts: readonly string[]): AsyncGenerator<Uint8Array, void, undefined> {
     for (const key of parts) {
-      const part = await this.#blobs.get(key, { reuseMemory: true })
+      const part = await this.#options.blobs.get(key, { reuseMemory: true })
       if (!part) throw storeUnavailable('A part of an upload is missing.', { retryable: true })
       yield* part.body
     }
   }
 
   #factsKey(id: string): string {
-    return `${uploadKey(this.#app, id)}.resumable`
+    return `${uploadKey(this.#options.app, id)}.resumable`
   }
 
   #partsPrefix(id: string): string {
-    return `${uploadKey(this.#app, id)}.parts/`
+    return `${uploadKey(this.#options.app, id)}.parts/`
   }
 
   #partKey(id: string, offset: number): string {

@@ -4,7 +4,7 @@ import type { BlobStat, BlobStore } from '../../core/engine/ports/blob-store.js'
 import { formOverheadBytes, peekBoundary, peekBytes } from '../../core/engine/intake/form-file.js'
 import { Problem } from '../routing/problem.js'
 import type { OwnUpload } from './storage-link.js'
-import { isUsed } from './used-ticket.js'
+import { usedTicketKey } from '../../core/engine/job/blob-keys.js'
 
 const refusalSchema = z.object({ reason: z.string(), message: z.string() })
 
@@ -32,10 +32,8 @@ export async function forgetRefusal(blobs: BlobStore, key: string): Promise<void
  */
 export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUpload, maxBytes: number): Promise<void> {
   if (expired) {
-    throw new Problem(
-      'UPLOAD_REFUSED',
-      'This download link has expired. Upload the file again with a new ticket from GET /upload.',
-    )
+    const message = 'This download link has expired. Upload the file again with a new ticket from GET /upload.'
+    throw new Problem('UPLOAD_REFUSED', message)
   }
   const stat = await blobs.stat(key)
   // Our own route has counted already; a store that took the file directly has not.
@@ -73,4 +71,9 @@ async function isFormOfFit(blobs: BlobStore, { key, bytes }: BlobStat, maxBytes:
   } finally {
     await iterator?.return?.()
   }
+}
+
+/** Whether a file was ever stored with the ticket, even if it is gone. */
+export async function isUsed(blobs: BlobStore, key: string): Promise<boolean> {
+  return (await Promise.all([blobs.stat(key), blobs.stat(usedTicketKey(key))])).some((stat) => stat !== undefined)
 }

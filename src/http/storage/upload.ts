@@ -8,7 +8,7 @@ import type { Grant } from '../auth/signed-url.js'
 import { inTurnOfLink, refuseEndedKey, refuseExpired, storageKey } from './storage-link.js'
 import type { UploadSlot } from '../routing/storage-use.js'
 import { forgetRefusal, isRefused, rememberRefusal } from './upload-refusal.js'
-import { isUsed } from './used-ticket.js'
+import { isUsed } from './upload-refusal.js'
 
 /** Stores the file that is sent to a ticket: raw, chunked, or in a multipart form. A ticket writes once. */
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {
@@ -111,14 +111,8 @@ function partOfFile(): Problem {
 }
 
 function tooLarge(maxBytes: number): Problem {
-  return new Problem(
-    'TOO_LARGE',
-    `The file is larger than the limit of ${maxBytes} bytes. Send a smaller or compressed file.`,
-    {
-      reason: 'too_large',
-      headers: { connection: 'close' },
-    },
-  )
+  const message = `The file is larger than the limit of ${maxBytes} bytes. Send a smaller or compressed file.`
+  return new Problem('TOO_LARGE', message, { reason: 'too_large', headers: { connection: 'close' } })
 }
 
 function alreadyWritten(): Problem {

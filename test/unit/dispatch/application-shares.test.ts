@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { memoryJobs } from '../../../src/adapters/memory.js'
 import { requeue, sampleJob } from '../../../src/contract/job-samples.js'
-import { ApplicationShares } from '../../../src/core/engine/dispatch/application-shares.js'
+import { applicationShares } from '../../../src/core/engine/dispatch/application-shares.js'
 import { claimJobs } from '../../../src/core/engine/dispatch/claim-jobs.js'
 
 /** Many jobs of each application wait; a worker with these shares asks for some. */
-async function waiting(shares: ConstructorParameters<typeof ApplicationShares>[0], apps: readonly string[]) {
+async function waiting(shares: Parameters<typeof applicationShares>[0], apps: readonly string[]) {
   const jobs = memoryJobs()
   for (let n = 0; n < 20; n++) {
     for (const app of apps) await jobs.create(sampleJob({ app }))
   }
-  const worker = new ApplicationShares(shares)
+  const worker = applicationShares(shares)
   let asked = 0
   const claim = async (max: number) => {
     const claimed = await worker.claim(max, (claimable, most) => {
@@ -41,7 +41,7 @@ describe('applications', () => {
     const { claim, asked } = await waiting({ a: { weight: 1 }, b: { reserved: 0 } }, ['a', 'b', 'c'])
     expect(await claim(4)).toBe('a b c a')
     expect(asked()).toBe(1)
-    const shares = new ApplicationShares({ a: { weight: 2 }, b: { reserved: 3 } })
+    const shares = applicationShares({ a: { weight: 2 }, b: { reserved: 3 } })
     expect([shares.reservedFor('a'), shares.reservedFor('b'), shares.reservedFor('c')]).toEqual([0, 3, 0])
     expect(shares.reserved).toEqual([{ app: 'b', jobs: 3 }])
   })
@@ -65,7 +65,7 @@ describe('applications', () => {
   test('are not requested if there is no room, and begin what was granted before a failure', async () => {
     const asked: object[] = []
     const granted = sampleJob({ app: 'a' })
-    const shares = new ApplicationShares({ a: { reserved: 2 } })
+    const shares = applicationShares({ a: { reserved: 2 } })
     const claim = (max: number, ...answers: (ReturnType<typeof sampleJob> | Error)[]) =>
       shares.claim(max, async (claimable) => {
         asked.push(claimable)

@@ -19,11 +19,9 @@ function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wr
   /** The answer to the next questions for the turn, where it is not there at once. */
   const later: { turn?: Promise<typeof turn>; asked: number } = { asked: 0 }
   const maintenance = new Maintenance({
-    sweepTurn: {
-      take: async () => {
-        if (later.turn) later.asked++
-        return await (later.turn ?? turn)
-      },
+    takeSweepTurn: async () => {
+      if (later.turn) later.asked++
+      return await (later.turn ?? turn)
     },
     workers: { setFleet: (workers: number) => void (fleet.workers = workers) },
     sweep: { run: async () => (note('sweep'), await work.sweep(), swept) },

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { ApplicationShares } from '../../../src/core/engine/dispatch/application-shares.js'
+import { applicationShares } from '../../../src/core/engine/dispatch/application-shares.js'
 import { RunSlot } from '../../../src/core/engine/dispatch/attempt/run-slot.js'
-import { Preemption, type SlotHolder } from '../../../src/core/engine/dispatch/preemption.js'
+import { preemption as preemptionOf, type SlotHolder } from '../../../src/core/engine/dispatch/preemption.js'
 import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { recordingLogger } from '../../engine/harness.js'
 
@@ -13,7 +13,7 @@ describe('preemption', () => {
     app,
     slot: { heldMs, mayGiveWay, mayGiveWayAtOnce },
   })
-  const equalShares = new ApplicationShares({})
+  const equalShares = applicationShares({})
 
   function looking(
     holders: SlotHolder[],
@@ -24,7 +24,7 @@ describe('preemption', () => {
     const replace = vi.fn(async (_holder: SlotHolder, _claimable: object) => false)
     const count = vi.fn(async ({ app = '' }: { app?: string }) => running[app] ?? 0)
     const parts = { jobs: { count }, logger, preemptAfterMs: 10_000, shares, holders: () => holders, replace }
-    const preemption = new Preemption(parts)
+    const preemption = preemptionOf(parts)
     preemption.start()
     return { preemption, replace, count }
   }
@@ -58,7 +58,7 @@ describe('preemption', () => {
   })
 
   test('takes a slot at once for an application that has it reserved, and none that is reserved', async () => {
-    const shares = new ApplicationShares({ urgent: { reserved: 2 }, steady: { reserved: 1 } })
+    const shares = applicationShares({ urgent: { reserved: 2 }, steady: { reserved: 1 } })
     const long = holder('long', 20)
     const brief = holder('brief', 10, false, true)
     const holders = [holder('steady', 9_000, true), brief, long]
@@ -87,7 +87,7 @@ describe('preemption', () => {
   })
 
   test('takes no slot for a reservation where none may go at once, nor one of its own application', async () => {
-    const shares = new ApplicationShares({ urgent: { reserved: 2 } })
+    const shares = applicationShares({ urgent: { reserved: 2 } })
     const holders = [holder('urgent', 9_000, false, true), holder('long', 9_000, true, false)]
     const { replace } = looking(holders, { urgent: 5, long: 2 }, silentLogger, shares)
     await vi.advanceTimersByTimeAsync(2_000)
@@ -95,7 +95,7 @@ describe('preemption', () => {
   })
 
   test('takes no slot of an application that has no more than its reservation', async () => {
-    const shares = new ApplicationShares({ steady: { reserved: 2 } })
+    const shares = applicationShares({ steady: { reserved: 2 } })
     const { replace } = looking([holder('steady', 9_000)], { steady: 2 }, silentLogger, shares)
     await vi.advanceTimersByTimeAsync(2_000)
     expect(replace).not.toHaveBeenCalled()
@@ -111,7 +111,7 @@ describe('preemption', () => {
     ] as const) {
       const holders = vi.fn(() => [])
       const jobs = { count: async () => 0 }
-      const preemption = new Preemption({
+      const preemption = preemptionOf({
         jobs,
         logger: silentLogger,
         preemptAfterMs,
@@ -180,7 +180,7 @@ describe('preemption', () => {
       running.push(attempt)
     }
     for (let slots = 0; slots < 4; slots++) runLong(false)
-    new Preemption<(typeof running)[number]>({
+    preemptionOf<(typeof running)[number]>({
       jobs: { count: async () => 4 },
       logger: silentLogger,
       preemptAfterMs: 10_000,
@@ -203,7 +203,7 @@ describe('preemption', () => {
     const replace = vi.fn(async () => false)
     const jobs = { count: async () => 1 }
     const holders = () => [holder('a', 10_000)]
-    new Preemption({ jobs, logger: silentLogger, preemptAfterMs: null, shares: equalShares, holders, replace }).start()
+    preemptionOf({ jobs, logger: silentLogger, preemptAfterMs: null, shares: equalShares, holders, replace }).start()
     await vi.advanceTimersByTimeAsync(60_000)
     expect(replace).not.toHaveBeenCalled()
   })

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { RunTimeLimit } from '../../../src/core/engine/dispatch/attempt/run-time-limit.js'
+import { runTimeLimit } from '../../../src/core/engine/dispatch/attempt/run-time-limit.js'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 test('counts only the time between start and pause', () => {
   const onEnd = vi.fn()
-  const limit = new RunTimeLimit(100, onEnd)
+  const limit = runTimeLimit(100, onEnd)
   limit.pause()
   vi.advanceTimersByTime(1000)
   limit.start()
@@ -26,7 +26,7 @@ test('counts only the time between start and pause', () => {
 
 test('ends at once when nothing is left', () => {
   const onEnd = vi.fn()
-  new RunTimeLimit(-5, onEnd).start()
+  runTimeLimit(-5, onEnd).start()
   vi.advanceTimersByTime(0)
   expect(onEnd).toHaveBeenCalledOnce()
 })
@@ -35,7 +35,7 @@ test('does not keep the process alive', () => {
   vi.useRealTimers()
   const timersThatDo = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   const before = timersThatDo()
-  const limit = new RunTimeLimit(60_000, () => {})
+  const limit = runTimeLimit(60_000, () => {})
   limit.start()
   expect(timersThatDo()).toBe(before)
   limit.pause()

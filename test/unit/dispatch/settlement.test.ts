@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { sampleError, sampleJob } from '../../../src/contract/job-samples.js'
-import { AttemptLog } from '../../../src/core/engine/dispatch/attempt/attempt-log.js'
-import { Settlement } from '../../../src/core/engine/dispatch/attempt/settlement.js'
+import { attemptLog } from '../../../src/core/engine/dispatch/attempt/attempt-log.js'
+import { settlement } from '../../../src/core/engine/dispatch/attempt/settlement.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { JobChange } from '../../../src/core/engine/job/transitions.js'
 import { recordingLogger } from '../../engine/harness.js'
@@ -41,10 +41,10 @@ async function settle(
     stages: hasStages ? { end: (write: () => unknown) => (note('end'), write()) } : undefined,
     outageMs: () => 0,
     answeredAt: () => 0,
-    log: new AttemptLog(logger, job),
+    log: attemptLog(logger, job),
   }
-  const settlement = new Settlement(...([parts, attempt] as unknown as ConstructorParameters<typeof Settlement>))
-  expect(await settlement.settle(change)).toBe(record)
+  const { settle } = settlement(...([parts, attempt] as unknown as Parameters<typeof settlement>))
+  expect(await settle(change)).toBe(record)
   return { calls, lines }
 }
 

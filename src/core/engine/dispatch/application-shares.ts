@@ -12,61 +12,56 @@ export interface ApplicationShare {
 /** Asks the store for jobs, at most `max`. */
 type Ask = (claimable: Pick<Claimable, 'onlyApps' | 'belowRunning'>, max: number) => Promise<JobRecord[]>
 
+export type ApplicationShares = ReturnType<typeof applicationShares>
+
 /**
  * The order in which a worker claims jobs when applications have unequal shares: first those whose reservation is not
  * used up; then all take turns, and one with a weight starts that many jobs in each.
  */
-export class ApplicationShares {
-  readonly #shares: ReadonlyMap<string, ApplicationShare>
-  readonly #hasWeights: boolean
+export function applicationShares(given: Readonly<Record<string, Partial<ApplicationShare>>>) {
+  const shares = new Map(
+    Object.entries(given).map(([app, { weight = 1, reserved = 0 }]) => [app, { weight, reserved }]),
+  )
+  const hasWeights = [...shares.values()].some(({ weight }) => weight > 1)
+  const reserved = [...shares].flatMap(([app, share]) => (share.reserved > 0 ? [{ app, jobs: share.reserved }] : []))
   /** The application whose turn has not ended. */
-  #turn: { app: string; left: number } | undefined
+  let turn: { app: string; left: number } | undefined
 
-  constructor(shares: Readonly<Record<string, Partial<ApplicationShare>>>) {
-    this.#shares = new Map(
-      Object.entries(shares).map(([app, { weight = 1, reserved = 0 }]) => [app, { weight, reserved }]),
-    )
-    this.#hasWeights = [...this.#shares.values()].some(({ weight }) => weight > 1)
-  }
-
-  reservedFor(app: string): number {
-    return this.#shares.get(app)?.reserved ?? 0
-  }
-
-  /** Applications with a reservation. */
-  get reserved(): { app: string; jobs: number }[] {
-    return [...this.#shares].flatMap(([app, { reserved }]) => (reserved > 0 ? [{ app, jobs: reserved }] : []))
-  }
-
-  async claim(max: number, ask: Ask): Promise<JobRecord[]> {
-    const claimed: JobRecord[] = []
-    try {
-      for (const { app, jobs } of this.reserved) {
-        // One at a time: each claim counts towards the limit of the next.
-        const next = () => ask({ onlyApps: [app], belowRunning: jobs }, 1)
-        while (claimed.length < max && take(claimed, await next()));
-      }
-      const rest = max - claimed.length
-      if (rest > 0 && !this.#hasWeights) take(claimed, await ask({}, rest))
-      else while (claimed.length < max && take(claimed, await this.#nextInTurn(ask)));
-    } catch (error) {
-      // Jobs that were granted before the failure must run.
-      if (claimed.length === 0) throw error
-    }
-    return claimed
-  }
-
-  async #nextInTurn(ask: Ask): Promise<JobRecord[]> {
-    const turn = this.#turn
+  const nextInTurn = async (ask: Ask): Promise<JobRecord[]> => {
     if (turn && turn.left > 0) {
-      const jobs = await ask({ onlyApps: [turn.app] }, 1)
-      turn.left = jobs.length > 0 ? turn.left - 1 : 0
+      const current = turn
+      const jobs = await ask({ onlyApps: [current.app] }, 1)
+      current.left = jobs.length > 0 ? current.left - 1 : 0
       if (jobs.length > 0) return jobs
     }
     const jobs = await ask({}, 1)
     const [job] = jobs
-    if (job) this.#turn = { app: job.app, left: (this.#shares.get(job.app)?.weight ?? 1) - 1 }
+    if (job) turn = { app: job.app, left: (shares.get(job.app)?.weight ?? 1) - 1 }
     return jobs
+  }
+
+  return {
+    /** Applications with a reservation. */
+    reserved,
+    reservedFor: (app: string): number => shares.get(app)?.reserved ?? 0,
+
+    async claim(max: number, ask: Ask): Promise<JobRecord[]> {
+      const claimed: JobRecord[] = []
+      try {
+        for (const { app, jobs } of reserved) {
+          // One at a time: each claim counts towards the limit of the next.
+          const next = () => ask({ onlyApps: [app], belowRunning: jobs }, 1)
+          while (claimed.length < max && take(claimed, await next()));
+        }
+        const rest = max - claimed.length
+        if (rest > 0 && !hasWeights) take(claimed, await ask({}, rest))
+        else while (claimed.length < max && take(claimed, await nextInTurn(ask)));
+      } catch (error) {
+        // Jobs that were granted before the failure must run.
+        if (claimed.length === 0) throw error
+      }
+      return claimed
+    },
   }
 }
 

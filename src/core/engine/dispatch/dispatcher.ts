@@ -7,9 +7,9 @@ import type { Claimable } from '../ports/job-store.js'
 import type { WorkerState } from '../workers/worker.js'
 import type { Attempt } from './attempt/attempt.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
-import { ApplicationShares } from './application-shares.js'
+import { type ApplicationShares, applicationShares } from './application-shares.js'
 import { JobClaims } from './job-claims.js'
-import { Preemption } from './preemption.js'
+import { preemption } from './preemption.js'
 import { Scratch } from './attempt/scratch.js'
 import { Stages } from './attempt/stages.js'
 
@@ -31,7 +31,7 @@ export class Dispatcher {
   /** Whether the last claim found as many jobs as there was room for. */
   #mayBeMore = true
   readonly #shares: ApplicationShares
-  readonly #preemption: Preemption<Attempt>
+  readonly #preemption: ReturnType<typeof preemption>
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
   /** Whether the time for jobs to finish on their own is over. */
@@ -50,7 +50,7 @@ export class Dispatcher {
     this.#ports = ports
     this.#claims = new JobClaims({ ...ports, owner, running: this.#running })
     const { dispatch, inputs, limits } = ports.options
-    this.#shares = new ApplicationShares(limits.applications)
+    this.#shares = applicationShares(limits.applications)
     this.#stages = new Stages(
       {
         concurrency: dispatch.concurrency,
@@ -60,7 +60,7 @@ export class Dispatcher {
       () => this.#makeRoom(),
     )
     this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
-    this.#preemption = new Preemption<Attempt>({
+    this.#preemption = preemption<Attempt>({
       jobs: ports.jobs,
       logger: ports.logger,
       preemptAfterMs: dispatch.preemptAfterMs,

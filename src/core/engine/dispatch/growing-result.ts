@@ -33,19 +33,6 @@ export interface GrowingResult {
   close(): Promise<void>
 }
 
-interface GrowingFile {
-  job: JobRecord
-  output: string
-  /** Name of the file in the run's folder. */
-  name: string
-  directory: string
-  fileName: string
-  contentType: string
-  /** The job as it is now. */
-  look(): Promise<JobRecord | undefined>
-}
-
-/** See `JobEngine.growingResult`. */
 export async function growingResult(
   job: JobRecord,
   output: string,
@@ -59,70 +46,62 @@ export async function growingResult(
   const declaration = Object.hasOwn(declared, output) ? declared[output] : undefined
   if (!declaration) return undefined
   const { fileName, contentType } = declaration
-  const file = ofPeaks
-    ? { name: growingPeaksFile(output, fileName), fileName: `${output}.dat`, contentType: 'application/octet-stream' }
-    : { name: growingOutputFile(output, fileName), fileName, contentType }
-  return openGrowingResult({ ...file, job, output, directory, look: () => jobs.get(job.id) })
-}
-
-/** `undefined`: the file does not exist here, or it is complete and about to be published. */
-async function openGrowingResult({
-  job,
-  output,
-  name,
-  directory,
-  fileName,
-  contentType,
-  look,
-}: GrowingFile): Promise<GrowingResult | undefined> {
-  const path = join(directory, name)
-  const opened = await openFile(path)
-  if (!opened) return undefined
-  const file: FileHandle = opened
+  const path = join(directory, (ofPeaks ? growingPeaksFile : growingOutputFile)(output, fileName))
+  const file = await openFile(path)
+  // It does not exist here, or it is complete and about to be published.
+  if (!file) return undefined
   const { size: bytes } = await file.stat()
-
-  /** Its size; `undefined` once the file has its final name, because the store may then add bytes to it. */
-  async function growingBytes(): Promise<number | undefined> {
-    const { ino, size } = await file.stat()
-    const named = await lstat(path).catch(() => undefined)
-    return named?.ino === ino ? size : undefined
+  const look = async () => {
+    const now = await jobs.get(job.id)
+    const total = now?.status === 'SUCCEEDED' ? now.outputs?.[output]?.bytes : undefined
+    if (total === undefined && (now?.status !== 'STARTED' || now.token !== job.token)) throw endedWithout()
+    return total
   }
-
   return {
-    contentType,
-    fileName,
+    contentType: ofPeaks ? 'application/octet-stream' : contentType,
+    fileName: ofPeaks ? `${output}.dat` : fileName,
     bytes,
-    part: (start, end) => reading(file, (from) => read(file, from, end + 1), start),
-    follow: (signal) => reading(file, (from) => followed(from, signal), 0),
+    part: (start, end) => closing(file, read(file, start, end + 1)),
+    follow: (signal) => closing(file, followed(file, path, look, signal)),
     close: () => file.close(),
   }
+}
 
-  async function* followed(start: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
-    let at = start
-    for (let looks = 0; ; looks++) {
-      const there = await growingBytes()
-      if (there !== undefined) {
-        yield* read(file, at, there)
-        at = Math.max(at, there)
-      }
-      if (there === undefined || looks % looksForJob === 0) {
-        const now = await look()
-        const total = now?.status === 'SUCCEEDED' ? now.outputs?.[output]?.bytes : undefined
-        if (total !== undefined) return yield* read(file, at, total)
-        if (now?.status !== 'STARTED' || now.token !== job.token) throw endedWithout()
-      }
-      await wait(lookMs, undefined, { signal })
+/** @param look how many bytes the result has, if the job has ended with it @throws if it has ended otherwise */
+async function* followed(
+  file: FileHandle,
+  path: string,
+  look: () => Promise<number | undefined>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let at = 0
+  for (let looks = 0; ; looks++) {
+    const there = await growingBytes(file, path)
+    if (there !== undefined) {
+      yield* read(file, at, there)
+      at = Math.max(at, there)
     }
+    if (there === undefined || looks % looksForJob === 0) {
+      const total = await look()
+      if (total !== undefined) return yield* read(file, at, total)
+    }
+    await wait(lookMs, undefined, { signal })
   }
 }
 
-async function* reading(
+/** Its size; `undefined` once the file has its final name, because the store may then add bytes to it. */
+async function growingBytes(file: FileHandle, path: string): Promise<number | undefined> {
+  const { ino, size } = await file.stat()
+  const named = await lstat(path).catch(() => undefined)
+  return named?.ino === ino ? size : undefined
+}
+
+async function* closing(
   file: FileHandle,
-  source: (start: number) => AsyncIterable<Uint8Array>,
-  start: number,
+  chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   try {
-    yield* source(start)
+    yield* chunks
   } finally {
     await file.close()
   }

@@ -6,7 +6,7 @@ import type { Outbox } from '../webhooks/outbox.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './sweep/file-sweep.js'
 import type { Sweep, SweepReport } from './sweep/sweep.js'
-import type { SweepTurn } from './sweep/sweep-turn.js'
+import type { sweepTurn } from './sweep/sweep-turn.js'
 import { roundMsPerWorker, type WorkerRegistry } from '../workers/worker-registry.js'
 
 /** Sweeps per sweep of all files, which is not urgent. */
@@ -14,7 +14,7 @@ const fileSweepRounds = 20
 
 interface MaintainedParts {
   sweep: Sweep
-  sweepTurn: SweepTurn
+  takeSweepTurn(): ReturnType<typeof sweepTurn>
   workers: Pick<WorkerRegistry, 'setFleet'>
   fileSweep: FileSweep
   dispatcher: Dispatcher
@@ -116,9 +116,9 @@ export class Maintenance {
   }
 
   async #sweepInTurn(): Promise<void> {
-    const { sweepTurn, workers } = this.#parts
+    const { takeSweepTurn, workers } = this.#parts
     if (await this.#isClockWrong()) return this.sendWebhooksSoon()
-    const turn = await sweepTurn.take()
+    const turn = await takeSweepTurn()
     this.#fleet = turn.workers
     workers.setFleet(turn.workers)
     if (turn.isOurs && this.#isStarted) this.#beginSweep()

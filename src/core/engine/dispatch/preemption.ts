@@ -27,59 +27,53 @@ interface PreemptionParts<Holder extends SlotHolder> {
 
 /**
  * Gives run slots to waiting applications where jobs that have kept their work would hold them for long. The store
- * decides whose turn it is; this class just claims, even though all slots are taken. The application with the most
+ * decides whose turn it is; this just claims, even though all slots are taken. The application with the most
  * running jobs gives way, and only to one with none, or at least two fewer, so that equals never take each other's
  * slots. An application with reserved slots gets those at once and loses none of them.
  */
-export class Preemption<Holder extends SlotHolder> {
-  readonly #parts: PreemptionParts<Holder>
-  #timer: NodeJS.Timeout | undefined
-  #looking: Promise<void> | undefined
-
-  constructor(parts: PreemptionParts<Holder>) {
-    this.#parts = parts
-  }
-
-  start(): void {
-    const { preemptAfterMs } = this.#parts
-    if (preemptAfterMs === null || this.#timer) return
-    const everyMs = Math.max(10, Math.min(lookEveryMs, preemptAfterMs / 5))
-    this.#timer = setInterval(() => {
-      this.#looking ??= this.#look().finally(() => (this.#looking = undefined))
-    }, everyMs).unref()
-  }
-
-  async stop(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#looking
-  }
-
-  async #look(): Promise<void> {
-    try {
-      for (const { app, jobs } of this.#parts.shares.reserved) {
-        const found = await this.#largest((holder) => holder.app !== app && holder.slot.mayGiveWayAtOnce)
-        if (found && (await this.#parts.replace(found.holder, { onlyApps: [app], belowRunning: jobs }))) return
-      }
-      const found = await this.#largest(({ slot }) => slot.mayGiveWay)
-      if (found) await this.#parts.replace(found.holder, { belowRunning: Math.max(1, found.running - 1) })
-    } catch (error) {
-      this.#parts.logger.warn(
-        { err: error },
-        'The job store could not be queried for a job that may take a slot; the next check tries again.',
-      )
-    }
-  }
+export function preemption<Holder extends SlotHolder>(parts: PreemptionParts<Holder>) {
+  const { jobs, logger, preemptAfterMs, shares, replace } = parts
+  let timer: NodeJS.Timeout | undefined
+  let looking: Promise<void> | undefined
 
   /** Of the application with the most running jobs, the attempt that has held its slot longest. */
-  async #largest(mayLose: (holder: Holder) => boolean): Promise<{ holder: Holder; running: number } | undefined> {
-    const holders = this.#parts.holders().filter((holder) => mayLose(holder))
+  const largestOf = async (mayLose: (holder: Holder) => boolean) => {
+    const holders = parts.holders().filter((holder) => mayLose(holder))
     let largest: { holder: Holder; running: number } | undefined
     for (const app of new Set(holders.map((holder) => holder.app))) {
-      const running = await this.#parts.jobs.count({ app, statuses: ['STARTED'] }, { max: mostCounted })
-      if (running <= this.#parts.shares.reservedFor(app)) continue
+      const running = await jobs.count({ app, statuses: ['STARTED'] }, { max: mostCounted })
+      if (running <= shares.reservedFor(app)) continue
       const [holder] = holders.filter((one) => one.app === app).sort((a, b) => b.slot.heldMs - a.slot.heldMs)
       if (holder && (!largest || running > largest.running)) largest = { holder, running }
     }
     return largest
+  }
+
+  const look = async (): Promise<void> => {
+    try {
+      for (const { app, jobs: belowRunning } of shares.reserved) {
+        const found = await largestOf((holder) => holder.app !== app && holder.slot.mayGiveWayAtOnce)
+        if (found && (await replace(found.holder, { onlyApps: [app], belowRunning }))) return
+      }
+      const found = await largestOf(({ slot }) => slot.mayGiveWay)
+      if (found) await replace(found.holder, { belowRunning: Math.max(1, found.running - 1) })
+    } catch (error) {
+      const message = 'The job store could not be queried for a job that may take a slot; the next check tries again.'
+      logger.warn({ err: error }, message)
+    }
+  }
+
+  return {
+    start(): void {
+      if (preemptAfterMs === null || timer) return
+      const everyMs = Math.max(10, Math.min(lookEveryMs, preemptAfterMs / 5))
+      const lookUnlessLooking = () => void (looking ??= look().finally(() => (looking = undefined)))
+      timer = setInterval(lookUnlessLooking, everyMs).unref()
+    },
+
+    async stop(): Promise<void> {
+      clearInterval(timer)
+      await looking
+    },
   }
 }

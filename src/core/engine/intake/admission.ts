@@ -1,14 +1,15 @@
+import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import { poolOf } from '../job/pool.js'
 import type { Quota } from '../job/quota.js'
 import { chargedSeconds } from '../limits/audio-charges.js'
 import { effectiveLimits } from '../limits/limits.js'
 import type { EngineOptions } from '../options.js'
-import type { ApplicationStore } from '../ports/application-store.js'
+import type { Application, ApplicationStore } from '../ports/application-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { StoreClock } from '../store-clock.js'
 import type { SubmitInput } from './submission.js'
-import { webhookTarget } from '../webhooks/webhook-target.js'
+import { signingSecrets } from '../webhooks/signing-secrets.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { needsOf } from '../workflow/needs.js'
 
@@ -26,44 +27,59 @@ export interface AdmissionLimits {
   quota: Quota | undefined
 }
 
-/** What the application determines about its jobs at submission, in addition to what the client sends. */
-export class Admission {
-  readonly #parts: AdmissionParts
-
-  constructor(parts: AdmissionParts) {
-    this.#parts = parts
+/**
+ * What the application determines about its jobs at submission, in addition to what the client sends.
+ *
+ * @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what `needs` throws
+ */
+export async function admissionOf(
+  app: string,
+  parts: AdmissionParts,
+): Promise<{
+  limits: AdmissionLimits
+  fieldsOf(input: SubmitInput): Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>
+}> {
+  const { applications, workflows, options } = parts
+  const application = await applications.getApplication(app)
+  const { maxQueuedJobs = Infinity, ...figures } = effectiveLimits(application, options)
+  const quota = Object.values(figures).every((limit) => limit === undefined) ? undefined : figures
+  const { audioMinutes } = figures
+  // The store counts what jobs used, and nothing else.
+  const left = audioMinutes && { audioMinutes: Math.max(0, audioMinutes - (await chargedSeconds(app, parts)) / 60) }
+  return {
+    limits: { maxQueued: maxQueuedJobs, quota: quota && { ...quota, ...left } },
+    fieldsOf(input) {
+      const workflow = workflows.require(input.workflow)
+      const params = workflow.params.parse(input.params ?? {}) as Record<string, unknown>
+      return {
+        workflow: workflow.id,
+        alias: input.workflow === workflow.id ? null : input.workflow,
+        webhook: webhookTarget(input, application, options.webhooks.secret),
+        pool: poolOf(needsOf(workflow, params)),
+        metered: quota !== undefined,
+      }
+    },
   }
+}
 
-  /**
-   * @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what the workflow's `needs`
-   * throws.
-   */
-  async of(app: string): Promise<{
-    limits: AdmissionLimits
-    fieldsOf(input: SubmitInput): Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>
-  }> {
-    const { applications, workflows, options } = this.#parts
-    const application = await applications.getApplication(app)
-    const { maxQueuedJobs = Infinity, ...figures } = effectiveLimits(application, options)
-    const quota = Object.values(figures).every((limit) => limit === undefined) ? undefined : figures
-    const { audioMinutes } = figures
-    // The store counts what jobs used, and nothing else.
-    const left = audioMinutes && {
-      audioMinutes: Math.max(0, audioMinutes - (await chargedSeconds(app, this.#parts)) / 60),
-    }
-    return {
-      limits: { maxQueued: maxQueuedJobs, quota: quota && { ...quota, ...left } },
-      fieldsOf: (input) => {
-        const workflow = workflows.require(input.workflow)
-        const params = workflow.params.parse(input.params ?? {}) as Record<string, unknown>
-        return {
-          workflow: workflow.id,
-          alias: input.workflow === workflow.id ? null : input.workflow,
-          webhook: webhookTarget(input, application, options.webhooks.secret),
-          pool: poolOf(needsOf(workflow, params)),
-          metered: quota !== undefined,
-        }
-      },
-    }
-  }
+/**
+ * Where a job's events go, decided at submission: the job's own address, or else its application's.
+ *
+ * @param serviceSecret the secret from which those of applications without their own are derived
+ * @throws StemworkError `INVALID_PARAMS` when nothing can sign the messages
+ */
+function webhookTarget(
+  { app, webhook }: { app: string; webhook?: { url: string; events?: string[] | null } | null },
+  application: Application | undefined,
+  serviceSecret: string | undefined,
+): JobRecord['webhook'] {
+  const target = webhook ?? application?.webhook
+  if (!target) return null
+  if (signingSecrets(app, application, serviceSecret, Date.now()).length > 0)
+    return { url: target.url, events: target.events ?? null }
+  throw new StemworkError(
+    'INVALID_PARAMS',
+    'A webhook needs a signing secret, and this application has none. Ask the operator to set one.',
+    { details: { issues: [{ path: 'webhook', message: 'the application has no webhook secret' }] } },
+  )
 }

@@ -1,21 +1,25 @@
-import { Admission, type AdmissionParts } from './admission.js'
+import { type AdmissionLimits, admissionOf, type AdmissionParts } from './admission.js'
 import { isOfBatch } from '../batch/batch.js'
 import type { Turn } from '../limits/rested.js'
 import type { Batches } from '../batch/batches.js'
 import { batchRequest, checkBatch, jobsOfBatch, repeatedIds, type SubmitBatchInput } from './submit-batch.js'
-import { shuttingDown } from '../errors.js'
+import { shuttingDown, StemworkError } from '../errors.js'
 import type { Waking } from '../dispatch/waking.js'
 import type { JobEvents } from '../events.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
+import { inputExpired, notFailed } from '../job/retry.js'
+import { jobAttributes } from '../job/span-attributes.js'
+import { maxEventCharacters, stepNameSchema } from '../job/step.js'
+import type { TraceContext } from '../job/trace-context.js'
 import { jobInScope, type JobScope } from '../queries/job-scope.js'
 import type { deploymentLimits } from '../limits/limits.js'
 import { withLocalFiles } from './local-file.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { traced, type Tracing } from '../ports/tracing.js'
 import type { StoreClock } from '../store-clock.js'
-import { retryJob } from './retry-job.js'
 import type { Readiness } from '../runner/readiness.js'
 import type { RememberedRules } from '../limits/scheduling-rules.js'
 import {
@@ -26,8 +30,6 @@ import {
   requireSameRequest,
   type SubmitOptions,
 } from './submission.js'
-import { checkEvent } from './step-event.js'
-import { inSubmitSpan } from './submit-span.js'
 
 interface IntakeParts extends AdmissionParts {
   jobs: JobStore
@@ -47,14 +49,11 @@ interface IntakeParts extends AdmissionParts {
 /** Puts jobs into the queue: new ones, those of a batch, and failed ones that are retried. */
 export class JobIntake {
   readonly #parts: IntakeParts
-  readonly #admission: Admission
 
   constructor(parts: IntakeParts) {
     this.#parts = parts
-    this.#admission = new Admission(parts)
   }
 
-  /** See `JobEngine.submit`. */
   async submit(given: unknown, options: SubmitOptions): Promise<{ job: JobRecord; created: boolean }> {
     this.#refuseClosing()
     const { jobs, clock, blobs, events, rules, waking, workflows, options: settings } = this.#parts
@@ -70,7 +69,7 @@ export class JobIntake {
     const now = asksTime ? await clock.time() : Date.now()
     const complete = checkSubmission(input, workflows.require(workflow), now)
     this.#refuseUnavailable(workflow)
-    const [{ limits, fieldsOf }] = await Promise.all([this.#admission.of(input.app), options.beforeCreate?.()])
+    const [{ limits, fieldsOf }] = await Promise.all([admissionOf(input.app, this.#parts), options.beforeCreate?.()])
     const { webhook, ...fields } = fieldsOf(complete)
 
     const { job, created } = await withLocalFiles(complete, blobs, settings.limits.maxFileBytes, (ready) =>
@@ -89,7 +88,6 @@ export class JobIntake {
     return { job, created }
   }
 
-  /** See `JobEngine.submitBatch`. */
   async submitBatch(
     given: SubmitBatchInput,
     options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> & { turn?: Turn },
@@ -104,7 +102,7 @@ export class JobIntake {
       this.#refuseUnavailable(workflow)
     }
     await this.#parts.deploymentLimits()
-    const { limits, fieldsOf } = await this.#admission.of(batch.app)
+    const { limits, fieldsOf } = await admissionOf(batch.app, this.#parts)
     const jobs = await jobsOfBatch(batch, fieldsOf, options.turn)
     await options.beforeCreate?.()
     const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
@@ -115,15 +113,14 @@ export class JobIntake {
     return { name: batch.name, ids: jobs.map(({ id }) => id), created: created !== undefined }
   }
 
-  /** See `JobEngine.retry`. */
   async retry(id: string, scope: JobScope): Promise<JobRecord | undefined> {
     this.#refuseClosing()
     const { jobs, batches, events, rules, logger } = this.#parts
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
     await rules.refuseDraining(known)
-    const { limits } = await this.#admission.of(known.app)
-    const job = await retryJob(known, limits, this.#parts)
+    const { limits } = await admissionOf(known.app, this.#parts)
+    const job = await this.#queueAgain(known, limits)
     if (!job) return undefined
     if (isOfBatch(job))
       await batches
@@ -134,17 +131,27 @@ export class JobIntake {
     return job
   }
 
-  /** See `JobEngine.sendEvent`. */
-  async sendEvent(
-    event: { id: string; name: string; value: unknown },
-    scope: JobScope,
-  ): Promise<JobRecord | undefined> {
+  async sendEvent(event: StepEvent, scope: JobScope): Promise<JobRecord | undefined> {
     const { jobs } = this.#parts
     const { id, name, value } = checkEvent(event)
     if (!(await jobInScope(jobs, id, scope))) return undefined
     const job = await jobs.apply(id, { kind: 'event', name, value })
     if (job?.status === 'QUEUED') await this.#parts.waking.wake([job])
     return job
+  }
+
+  /** @returns `undefined` if it is gone */
+  async #queueAgain(job: JobRecord, limits: AdmissionLimits): Promise<JobRecord | undefined> {
+    const { jobs, blobs } = this.#parts
+    if (job.status === 'FAILED') {
+      // Uploads should exist until they expire; checked anyway, so that no job is queued that fails at once.
+      for (const key of Object.values(job.uploads)) if (!(await blobs.stat(key))) throw inputExpired(job)
+    }
+    const queued = await jobs.apply(job.id, { kind: 'retry', ...limits })
+    if (queued) return queued
+    const now = await jobs.get(job.id)
+    if (now) throw notFailed(now)
+    return undefined
   }
 
   /** Not where other processes run jobs, too: they may have what is missing here. */
@@ -155,5 +162,50 @@ export class JobIntake {
 
   #refuseClosing(): void {
     if (this.#parts.closing.aborted) throw shuttingDown()
+  }
+}
+
+/** Stores a new job in a span, the parent of its attempts and webhook messages. */
+function inSubmitSpan<Result>(
+  tracing: Tracing,
+  job: JobRecord,
+  parent: TraceContext | undefined,
+  store: (job: JobRecord) => Promise<Result>,
+): Promise<Result> {
+  const attributes = {
+    ...jobAttributes(job),
+    'messaging.operation.name': 'submit',
+    'messaging.operation.type': 'send',
+  }
+  return traced(tracing, { name: `submit ${job.workflow}`, kind: 'producer', parent, attributes }, (span) =>
+    store({ ...job, trace: span.context ?? null }),
+  )
+}
+
+interface StepEvent {
+  id: string
+  /** Name of the step that waits for it. */
+  name: string
+  value: unknown
+}
+
+/** @throws StemworkError `INVALID_PARAMS` for a name that no step can have, or a value that is not JSON or too long */
+function checkEvent({ id, name, value }: StepEvent): StepEvent {
+  if (!stepNameSchema.safeParse(name).success)
+    throw new StemworkError('INVALID_PARAMS', `No step has the name ${JSON.stringify(name)}. Name the one that waits.`)
+  const json = jsonOf(value)
+  if (json === undefined || json.length > maxEventCharacters)
+    throw new StemworkError(
+      'INVALID_PARAMS',
+      `The event ${name} is not JSON, or longer than ${maxEventCharacters} characters. Send a reference to more.`,
+    )
+  return { id, name, value: JSON.parse(json) }
+}
+
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
   }
 }

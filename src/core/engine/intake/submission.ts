@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import { fieldIssues, issuesText } from '../job/field-issues.js'
+import { invalidParams } from '../job/field-issues.js'
 import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
 import type { TraceContext } from '../job/trace-context.js'
@@ -142,11 +142,7 @@ const submitInputSchema = z.strictObject({
 export function checkSubmitInput(input: unknown): SubmitInput {
   const checked = checkInput(submitInputSchema, input)
   if (checked.success) return input as SubmitInput
-  const found = checked.issues
-  const issues = fieldIssues(found)
-  throw new StemworkError('INVALID_PARAMS', `engine.submit: ${issuesText(issues, found.length)}.`, {
-    details: { issues },
-  })
+  throw invalidParams('engine.submit', checked.issues)
 }
 
 /**
@@ -159,20 +155,11 @@ export function checkSubmission(given: SubmitInput, workflow: Workflow, now: num
   const input = withAddresses(given, workflow)
   const checked = checkInput(workflow.params, input.params)
   if (!checked.success) {
-    const issues = fieldIssues(checked.issues, ['params'])
-    throw new StemworkError(
-      'INVALID_PARAMS',
-      `Invalid params for ${workflow.id}: ${issuesText(issues, checked.issues.length)}. Correct them, then submit ` +
-        'the job again.',
-      { details: { issues } },
-    )
+    const advice = ' Correct them, then submit the job again.'
+    throw invalidParams(`Invalid params for ${workflow.id}`, checked.issues, { prefix: ['params'], advice })
   }
   refuseImpossibleTimes(input, now)
-  refuseUnknownOutputs(
-    input.copyResultsTo ?? {},
-    workflow,
-    Object.keys(workflow.outputs(checked.data as Record<string, unknown>)),
-  )
+  refuseUnknownOutputs(input, workflow, checked.data as Record<string, unknown>)
   return input
 }
 
@@ -214,9 +201,9 @@ export function jobRequest(
 
 function refuseImpossibleTimes({ notBefore, deadline }: SubmitInput, now: number): void {
   if (deadline === undefined || deadline === null || deadline > Math.max(notBefore ?? 0, now)) return
-  const message = 'must lie in the future, and after notBefore'
-  const issues = fieldIssues([{ path: ['deadline'], message }])
-  throw new StemworkError('INVALID_PARAMS', `Invalid deadline: ${issuesText(issues)}.`, { details: { issues } })
+  throw invalidParams('Invalid deadline', [
+    { path: ['deadline'], message: 'must lie in the future, and after notBefore' },
+  ])
 }
 
 function withAddresses(input: SubmitInput, workflow: Workflow): SubmitInput {
@@ -224,26 +211,20 @@ function withAddresses(input: SubmitInput, workflow: Workflow): SubmitInput {
   const issues = Object.keys(inputs).flatMap((name) => {
     const known = workflow.inputs.includes(name)
     if (known && !(name in params) && !(name in uploads)) return []
-    const problem = known
+    const message = known
       ? 'is given in params or uploads, too; give one of them'
       : `is no input of ${workflow.id}; it has ${workflow.inputs.join(', ') || 'none'}`
-    return fieldIssues([{ path: [name], message: problem }], ['inputs'])
+    return [{ path: [name], message }]
   })
-  if (issues.length > 0)
-    throw new StemworkError('INVALID_PARAMS', `Invalid inputs: ${issuesText(issues)}.`, { details: { issues } })
+  if (issues.length > 0) throw invalidParams('Invalid inputs', issues, { prefix: ['inputs'] })
   const addresses = Object.entries(inputs).map(([name, file]) => [name, addressOf(file)])
   return { ...input, params: { ...params, ...Object.fromEntries(addresses) } }
 }
 
-function refuseUnknownOutputs(copies: Record<string, string>, workflow: Workflow, outputs: string[]): void {
-  const unknown = Object.keys(copies).filter((name) => !outputs.includes(name))
-  if (unknown.length === 0) return
+function refuseUnknownOutputs(input: SubmitInput, workflow: Workflow, params: Record<string, unknown>): void {
+  const outputs = Object.keys(workflow.outputs(params))
+  const unknown = Object.keys(input.copyResultsTo ?? {}).filter((name) => !outputs.includes(name))
   const message = `${workflow.id} has no such output; it has ${outputs.join(', ') || 'none'}`
-  const issues = fieldIssues(
-    unknown.map((name) => ({ path: [name], message })),
-    ['copyResultsTo'],
-  )
-  throw new StemworkError('INVALID_PARAMS', `Invalid copyResultsTo: ${issuesText(issues, unknown.length)}.`, {
-    details: { issues },
-  })
+  const issues = unknown.map((name) => ({ path: [name], message }))
+  if (issues.length > 0) throw invalidParams('Invalid copyResultsTo', issues, { prefix: ['copyResultsTo'] })
 }

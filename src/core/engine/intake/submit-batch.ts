@@ -137,11 +137,6 @@ function issuesOf(error: unknown, index: number): FieldIssue[] {
 }
 
 function invalid(issues: FieldIssue[]): StemworkError {
-  return new StemworkError(
-    'INVALID_PARAMS',
-    `Invalid batch; none of its jobs was created: ${issuesText(issues, issues.length)}.`,
-    {
-      details: { issues },
-    },
-  )
+  const message = `Invalid batch; none of its jobs was created: ${issuesText(issues)}.`
+  return new StemworkError('INVALID_PARAMS', message, { details: { issues } })
 }

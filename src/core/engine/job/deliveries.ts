@@ -31,12 +31,13 @@ export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {
 
 /** The waiting message that is due first. */
 export function earliestPending({ deliveries }: Outgoing): Delivery | undefined {
-  const time = ({ nextAttemptAt }: Delivery) => nextAttemptAt ?? Infinity
-  const waiting = deliveries.filter((delivery) => isPending(delivery) && delivery.nextAttemptAt !== null)
-  return waiting.reduce<Delivery | undefined>(
-    (first, delivery) => (first && time(first) <= time(delivery) ? first : delivery),
-    undefined,
-  )
+  let first: Delivery | undefined
+  for (const delivery of deliveries) {
+    const { nextAttemptAt } = delivery
+    if (isPending(delivery) && nextAttemptAt !== null && nextAttemptAt < (first?.nextAttemptAt ?? Infinity))
+      first = delivery
+  }
+  return first
 }
 
 /**

@@ -1,3 +1,4 @@
+import { earliestPending } from './deliveries.js'
 import { isTerminal, type JobRecord } from './job.js'
 
 /**
@@ -54,11 +55,5 @@ export function removableAt(
 
 /** When the first waiting message of the outbox is due. */
 export function deliverableAt(job: Pick<JobRecord, 'deleted' | 'deliveries'>): number | null {
-  if (job.deleted) return null
-  let first: number | null = null
-  for (const { outcome, nextAttemptAt } of job.deliveries) {
-    if (outcome === 'pending' && nextAttemptAt !== null && (first === null || nextAttemptAt < first))
-      first = nextAttemptAt
-  }
-  return first
+  return job.deleted ? null : (earliestPending(job)?.nextAttemptAt ?? null)
 }

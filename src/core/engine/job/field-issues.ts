@@ -1,3 +1,5 @@
+import { StemworkError } from '../errors.js'
+
 /** One thing that is wrong with what a client sent. */
 export interface FieldIssue {
   path: string
@@ -25,6 +27,17 @@ export function fieldIssues(issues: readonly GivenIssue[], prefix: readonly stri
 export function issuesText(issues: readonly FieldIssue[], total = issues.length): string {
   const shown = issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
   return total > issues.length ? `${shown}; and ${total - issues.length} more` : shown
+}
+
+/** For what a client sent. @param what is wrong, as the message begins @param advice how it ends */
+export function invalidParams(
+  what: string,
+  found: readonly GivenIssue[],
+  { prefix = [], advice = '' }: { prefix?: readonly string[]; advice?: string } = {},
+): StemworkError {
+  const issues = fieldIssues(found, prefix)
+  const message = `${what}: ${issuesText(issues, found.length)}.${advice}`
+  return new StemworkError('INVALID_PARAMS', message, { details: { issues } })
 }
 
 function shortened(text: string): string {

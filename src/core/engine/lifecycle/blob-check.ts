@@ -16,46 +16,37 @@ export interface BlobCheckOptions {
 
 /**
  * Whether the blob store accepts files: a small one is written and removed. A folder can be read-only, or a disk full,
- * while reading still works.
+ * while reading still works. Repeated a minute after a success or 10 s after a failure; calls in between get the last
+ * outcome.
+ *
+ * @returns rejects with the error of the store; with a `TimeoutError` when it does not answer
  */
-export class BlobCheck {
-  readonly #options: Required<BlobCheckOptions>
+export function blobCheck({ blobs, timeoutMs = 5_000, clock = () => performance.now() }: BlobCheckOptions) {
   /** A key of its own, so that no other process removes the blob meanwhile. */
-  readonly #key = `${checksPrefix}${randomUUID()}`
-  #last: Promise<void> | undefined
-  #believedUntil = Infinity
+  const key = `${checksPrefix}${randomUUID()}`
+  let last: Promise<void> | undefined
+  let believedUntil = Infinity
 
-  constructor(options: BlobCheckOptions) {
-    this.#options = { timeoutMs: 5_000, clock: () => performance.now(), ...options }
-  }
-
-  /**
-   * Repeated a minute after a success or 10 s after a failure; calls in between get the last outcome.
-   *
-   * @throws the error of the store; a `TimeoutError` when it does not answer.
-   */
-  check(): Promise<void> {
-    const { clock } = this.#options
-    if (clock() < this.#believedUntil && this.#last) return this.#last
-    this.#believedUntil = Infinity
-    this.#last = this.#write().then(
-      () => void (this.#believedUntil = clock() + believedMs.good),
-      (error: unknown) => {
-        this.#believedUntil = clock() + believedMs.bad
-        throw error
-      },
-    )
-    return this.#last
-  }
-
-  async #write(): Promise<void> {
-    const { blobs, timeoutMs } = this.#options
+  const write = async () => {
     const signal = AbortSignal.timeout(timeoutMs)
     const writeAndRemove = async () => {
-      await blobs.put(this.#key, 'stemwork', { contentType: 'text/plain', signal })
-      await blobs.delete(this.#key)
+      await blobs.put(key, 'stemwork', { contentType: 'text/plain', signal })
+      await blobs.delete(key)
     }
     // A store that hangs may ignore the signal, too.
     await untilAborted(writeAndRemove(), signal)
+  }
+
+  return (): Promise<void> => {
+    if (last && clock() < believedUntil) return last
+    believedUntil = Infinity
+    last = write().then(
+      () => void (believedUntil = clock() + believedMs.good),
+      (error: unknown) => {
+        believedUntil = clock() + believedMs.bad
+        throw error
+      },
+    )
+    return last
   }
 }

@@ -1,4 +1,4 @@
-import type { BlobCheck } from './blob-check.js'
+import type { blobCheck } from './blob-check.js'
 import type { Dispatcher } from '../dispatch/dispatcher.js'
 import type { FileSweep } from '../dispatch/sweep/file-sweep.js'
 import type { EngineOptions } from '../options.js'
@@ -33,7 +33,7 @@ export interface ExaminedParts {
   runner: Runner
   dispatcher: Dispatcher
   fileSweep: FileSweep
-  blobCheck: BlobCheck
+  checkBlobs: ReturnType<typeof blobCheck>
   readiness: Readiness
   workers: WorkerRegistry
   clock: StoreClock
@@ -46,7 +46,7 @@ const mostNamed = 5
 
 /** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
-  { jobs, queue, runner, dispatcher, fileSweep, blobCheck, readiness, workers, clock, options, logger }: ExaminedParts,
+  { jobs, queue, runner, dispatcher, fileSweep, checkBlobs, readiness, workers, clock, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
@@ -69,7 +69,7 @@ export async function engineHealth(
     problems.push('The job store does not answer.')
     return [0] as const
   })
-  await blobCheck.check().catch((error: unknown) => {
+  await checkBlobs().catch((error: unknown) => {
     logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
     problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
   })

@@ -1,12 +1,13 @@
 import { setMaxListeners } from 'node:events'
-import { closeParts } from './close-parts.js'
 import type { Maintenance } from '../dispatch/maintenance.js'
 import { type EngineHealth, engineHealth, type ExaminedParts } from './engine-health.js'
 import { shuttingDown, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
-import { remindToStart } from './not-started.js'
 import type { Waking } from '../dispatch/waking.js'
 import type { Outbox } from '../webhooks/outbox.js'
+import type { Logger } from '../ports/logger.js'
+import { within } from '../ports/within.js'
+import type { JobRecord } from '../job/job.js'
 
 interface LifecycleParts extends ExaminedParts {
   maintenance: Maintenance
@@ -103,5 +104,77 @@ export class Lifecycle {
   #refuseClosed(): void {
     if (this.closing.aborted)
       throw new StemworkError('SHUTTING_DOWN', 'The engine was closed and cannot be started again. Create a new one.')
+  }
+}
+
+interface ClosingPart {
+  /** For operators. */
+  name: string
+  close(): Promise<unknown>
+  /** Longest time to wait for it to close, in milliseconds. Default: 10 s. */
+  timeoutMs?: number
+}
+
+const defaultTimeoutMs = 10_000
+
+/**
+ * Closes the groups one after another and the parts of a group at the same time. Closes every part, even if another one
+ * fails or takes too long.
+ *
+ * @throws StemworkError `CLOSE_FAILED` naming the parts that are not closed, with their errors in an `AggregateError`
+ * as cause.
+ */
+async function closeParts(groups: readonly (readonly ClosingPart[])[], logger: Logger): Promise<void> {
+  const failures: { name: string; error: unknown }[] = []
+  const close = async ({ name, close, timeoutMs = defaultTimeoutMs }: ClosingPart) => {
+    try {
+      await within(close(), timeoutMs, () => new Error(`The ${name} did not close within ${timeoutMs} ms.`))
+    } catch (error) {
+      failures.push({ name, error })
+      logger.error(
+        { part: name, err: error },
+        'A part of the engine could not be closed; the others are closed all the same.',
+      )
+    }
+  }
+  for (const group of groups) await Promise.all(group.map(close))
+  if (failures.length === 0) return
+  const names = failures.map(({ name }) => name)
+  throw new StemworkError(
+    'CLOSE_FAILED',
+    `The engine was closed, but these parts failed to close: ${names.join(', ')}. Their connections or child ` +
+      'processes may keep the process alive. Check the causes, and end the process if it does not exit.',
+    { cause: new AggregateError(failures.map(({ error }) => error)), details: { parts: names } },
+  )
+}
+
+/** Long enough for a host that submits before it starts the engine. */
+const patienceMs = 30_000
+
+/**
+ * Warns once if the first submitted job still waits after 30 s although only this process could run it. Call the
+ * returned function when the engine starts or closes: it cancels the warning.
+ */
+function remindToStart({ events, jobs, logger }: LifecycleParts): () => void {
+  if (jobs.traits.scope !== 'process') return () => {}
+  let timer: NodeJS.Timeout | undefined
+  const onCreated = ({ job }: { job: JobRecord }) => {
+    events.off('job.created', onCreated)
+    timer = setTimeout(() => void look(job.id), patienceMs).unref()
+  }
+  const look = async (id: string) => {
+    // Other checks report a store that does not respond.
+    const job = await jobs.get(id).catch(() => undefined)
+    if (job?.status !== 'QUEUED') return
+    logger.warn(
+      { jobId: id },
+      'A job is waiting, but this process does not run jobs and no other process can reach its store. Call ' +
+        'engine.start(), or engine.run(id) for each job.',
+    )
+  }
+  events.on('job.created', onCreated)
+  return () => {
+    events.off('job.created', onCreated)
+    clearTimeout(timer)
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import { issuesText, fieldIssues } from '../job/field-issues.js'
+import { invalidParams } from '../job/field-issues.js'
 import { type LedgerEntry, ledgerGroups, type LedgerTotal } from '../job/ledger.js'
 import { dayOf } from '../job/quota.js'
 import type { JobStore, Ledger } from '../ports/job-store.js'
@@ -50,6 +50,5 @@ function ledgerOf({ ledger }: JobStore): Ledger {
 function checked<Schema extends z.ZodType>(schema: Schema, query: unknown, method: string): z.output<Schema> {
   const result = checkInput(schema, query)
   if (result.success) return result.data
-  const issues = fieldIssues(result.issues)
-  throw new StemworkError('INVALID_PARAMS', `engine.${method}: ${issuesText(issues)}.`, { details: { issues } })
+  throw invalidParams(`engine.${method}`, result.issues)
 }

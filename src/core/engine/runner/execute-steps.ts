@@ -292,17 +292,7 @@ export class StepRun implements Steps {
 
   /** One try, in a folder of its own. */
   async #once(name: string, work: Work<unknown>, timeoutMs: number | undefined): Promise<StepResult> {
-    const {
-      directory: parent,
-      signal,
-      report,
-      kept: _kept,
-      offers: _offers,
-      host: _host,
-      version: _version,
-      clock: _clock,
-      ...shared
-    } = this.#ports
+    const { jobId, limits, trace, detail, directory: parent, signal, report } = this.#ports
     const directory = join(parent, `step-${name}`)
     await removeFolder(directory)
     await mkdir(directory, { recursive: true })
@@ -313,7 +303,10 @@ export class StepRun implements Steps {
         : setTimeout(() => limit.abort(tookTooLong(name, timeoutMs)), timeoutMs)
     const ending = AbortSignal.any([signal, limit.signal])
     const context: StepContext = {
-      ...shared,
+      jobId,
+      limits,
+      trace,
+      detail,
       directory,
       signal: ending,
       progress: (fraction) => report(name, this.#progress + defaultShare * Math.min(1, Math.max(0, fraction))),

@@ -4,7 +4,7 @@ import { internalError, StemworkError } from '../errors.js'
 import { readableError } from '../job/error-text.js'
 import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
-import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
+import type { Workflow } from '../workflow/workflow.js'
 import { type StepClock, StepRun } from './execute-steps.js'
 import { outputFile } from './run-folder.js'
 import { noCheckpoint, stageCheckpoint } from './stage-checkpoint.js'
@@ -32,34 +32,19 @@ async function executeStages(
   order: WorkOrder,
   { signal, onProgress, checkpoint: host }: RunOptions,
 ): Promise<WorkResult> {
-  const params = paramsOf(workflow, order)
-  const declared = workflow.outputs(params)
-  const details = new Map<string, unknown>()
-  const downloadNames = new Map<string, string>()
+  const { outputs, details, ...shared } = startRun(workflow, order)
+  const { jobId, inputs, directory, limits, trace } = order
   const progress = stageProgress(workflow.stages, onProgress)
   const checkpoint =
-    order.checkpoint && host ? stageCheckpoint(order.directory, order.checkpoint, host) : noCheckpoint(order.directory)
-  const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
+    order.checkpoint && host ? stageCheckpoint(directory, order.checkpoint, host) : noCheckpoint(directory)
+  const facts = { jobId, inputs, directory, limits, signal, checkpoint, trace }
 
   for (const [index, stage] of workflow.stages.entries()) {
     signal.throwIfAborted()
     progress.report(index, 0)
     try {
-      await stage.run({
-        jobId: order.jobId,
-        params,
-        inputs: order.inputs,
-        outputs: Object.keys(declared),
-        directory: order.directory,
-        limits: order.limits,
-        signal,
-        checkpoint,
-        trace: order.trace,
-        outputPath,
-        downloadName: (name, fileName) => void downloadNames.set(name, safeDownloadName(fileName)),
-        progress: (fraction) => progress.report(index, fraction),
-        detail: (name, value) => keepDetail(details, name, value),
-      })
+      const report = (fraction: number) => progress.report(index, fraction)
+      await stage.run({ ...facts, ...shared, outputs: Object.keys(outputs.declared), progress: report })
     } catch (error) {
       signal.throwIfAborted()
       throw runError(error, { stage: stage.name })
@@ -67,16 +52,7 @@ async function executeStages(
     progress.report(index, 1)
   }
   signal.throwIfAborted()
-  return {
-    outputs: await collect(declared, outputPath, downloadNames, workflow.id),
-    details: Object.fromEntries(details),
-  }
-}
-
-function keepDetail(details: Map<string, unknown>, name: string, value: unknown): void {
-  // Throws here, in the workflow, for what is no JSON: the end of its job could not be stored.
-  JSON.stringify(value)
-  details.set(name, value)
+  return { outputs: await outputs.collect(), details: details() }
 }
 
 async function executeSteps(
@@ -85,12 +61,8 @@ async function executeSteps(
   order: WorkOrder,
   { signal, onProgress, steps: host, clock }: RunOptions & { clock?: StepClock },
 ): Promise<WorkResult> {
-  const params = paramsOf(workflow, order)
-  const declared = workflow.outputs(params)
-  const details = new Map<string, unknown>()
-  const downloadNames = new Map<string, string>()
+  const { outputs, details, params, outputPath, downloadName, detail } = startRun(workflow, order)
   const { jobId, directory, inputs, limits, trace } = order
-  const detail = (name: string, value: unknown) => keepDetail(details, name, value)
   let highest = 0
   const report = (stage: string, progress: number) => {
     highest = Math.max(highest, Math.min(1, progress))
@@ -99,9 +71,7 @@ async function executeSteps(
   const version = workflow.version ?? ''
   const ports = { host, clock, kept: order.steps ?? [], offers: order.offers }
   const step = new StepRun({ jobId, version, directory, limits, trace, signal, detail, report, ...ports })
-  const outputPath = (name: string) => pathOf(name, declared, directory, workflow.id)
   const ended = (async () => {
-    const downloadName = (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName))
     const returned = await run({ jobId, params, inputs, limits, signal, trace, detail, downloadName, step })
     step.requireAllUsed()
     await publishFiles(returned, outputPath)
@@ -111,8 +81,62 @@ async function executeSteps(
     throw runError(error)
   })
   signal.throwIfAborted()
-  const outputs = suspension ? {} : await collect(declared, outputPath, downloadNames, workflow.id)
-  return { outputs, details: Object.fromEntries(details), ...suspension }
+  return { outputs: suspension ? {} : await outputs.collect(), details: details(), ...suspension }
+}
+
+/** What every run of a workflow is given, and what it leaves. */
+function startRun(workflow: Workflow, order: WorkOrder) {
+  const params = paramsOf(workflow, order)
+  const declared = workflow.outputs(params)
+  const details = new Map<string, unknown>()
+  const downloadNames = new Map<string, string>()
+
+  /**
+   * The output's name has no dot, so `output.<name>.<file>` cannot collide; the file's extension tells encoders the
+   * format.
+   */
+  const outputPath = (name: string) => {
+    const declaration = Object.hasOwn(declared, name) ? declared[name] : undefined
+    if (declaration && /^[A-Za-z0-9_-]+$/.test(name) && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(declaration.fileName))
+      return join(order.directory, outputFile(name, declaration.fileName))
+    const known = Object.keys(declared).join(', ') || 'none'
+    throw new StemworkError(
+      'INTERNAL_ERROR',
+      `Workflow ${workflow.id} asked for the path of output ${JSON.stringify(name)}; it declares ${known}. Tell the ` +
+        'operator the job id.',
+    )
+  }
+
+  const collect = async () => {
+    const outputs: [string, OutputFile][] = []
+    for (const [name, { contentType, fileName, optional }] of Object.entries(declared)) {
+      const path = outputPath(name)
+      // lstat: a link could publish a file from outside the run.
+      const stat = await lstat(path).catch(() => undefined)
+      const downloadName = downloadNames.get(name)
+      if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName, downloadName }])
+      else if (!optional || stat) {
+        const message =
+          `Workflow ${workflow.id} ended without its output "${name}". This is a bug in the workflow. Tell ` +
+          'the operator the job ID.'
+        throw new StemworkError('INTERNAL_ERROR', message, { details: { output: name } })
+      }
+    }
+    return Object.fromEntries(outputs)
+  }
+
+  return {
+    params,
+    outputs: { declared, collect },
+    details: () => Object.fromEntries(details),
+    outputPath,
+    downloadName: (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName)),
+    detail(name: string, value: unknown) {
+      // Throws here, in the workflow, for what is no JSON: the end of its job could not be stored.
+      JSON.stringify(value)
+      details.set(name, value)
+    },
+  }
 }
 
 /**
@@ -128,49 +152,4 @@ function paramsOf(workflow: Workflow, order: WorkOrder): Record<string, unknown>
 function runError(thrown: unknown, details?: Record<string, unknown>): StemworkError {
   const error = readableError(thrown)
   return StemworkError.is(error) ? error : internalError(error, details)
-}
-
-/**
- * The output's name has no dot, so `output.<name>.<file>` cannot collide; the file's extension tells encoders the
- * format.
- */
-function pathOf(
-  name: string,
-  declared: Record<string, OutputDeclaration>,
-  directory: string,
-  workflow: string,
-): string {
-  const declaration = Object.hasOwn(declared, name) ? declared[name] : undefined
-  if (!declaration || !/^[A-Za-z0-9_-]+$/.test(name) || !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(declaration.fileName)) {
-    const known = Object.keys(declared).join(', ') || 'none'
-    throw new StemworkError(
-      'INTERNAL_ERROR',
-      `Workflow ${workflow} asked for the path of output ${JSON.stringify(name)}; it declares ${known}. Tell the ` +
-        'operator the job id.',
-    )
-  }
-  return join(directory, outputFile(name, declaration.fileName))
-}
-
-async function collect(
-  declared: Record<string, OutputDeclaration>,
-  outputPath: (name: string) => string,
-  downloadNames: ReadonlyMap<string, string>,
-  workflow: string,
-): Promise<Record<string, OutputFile>> {
-  const outputs: [string, OutputFile][] = []
-  for (const [name, { contentType, fileName, optional }] of Object.entries(declared)) {
-    const path = outputPath(name)
-    // lstat: a link could publish a file from outside the run.
-    const stat = await lstat(path).catch(() => undefined)
-    const downloadName = downloadNames.get(name)
-    if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName, downloadName }])
-    else if (!optional || stat) {
-      const message =
-        `Workflow ${workflow} ended without its output "${name}". This is a bug in the workflow. Tell ` +
-        'the operator the job ID.'
-      throw new StemworkError('INTERNAL_ERROR', message, { details: { output: name } })
-    }
-  }
-  return Object.fromEntries(outputs)
 }

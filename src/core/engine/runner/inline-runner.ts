@@ -20,11 +20,11 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
   const runs = new RunGroup()
 
   return {
-    run: (order, { signal, onProgress, checkpoint, steps }) =>
-      runs.run(signal, (ending) => {
+    run: (order, options) =>
+      runs.run(options.signal, (signal) => {
         const workflow = async () =>
           order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings)
-        return runInline(workflow, order, { signal: ending, onProgress, checkpoint, steps }, logger)
+        return runInline(workflow, order, { ...options, signal }, logger)
       }),
     status: () => ({ slots: runs.size + 1, busy: runs.size, restarts: 0 }),
     close: async () => runs.close(),
@@ -35,21 +35,31 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
 export function runInline(
   workflow: () => Promise<Workflow>,
   order: WorkOrder,
-  { signal, onProgress, checkpoint, steps }: RunOptions,
+  options: RunOptions,
   logger: Logger,
 ): Promise<WorkResult> {
+  const { signal, onProgress } = options
   const report = (progress: WorkProgress) => {
-    if (signal.aborted) return
-    try {
-      onProgress(progress)
-    } catch (error) {
-      logger.warn({ jobId: order.jobId, err: error }, 'a progress listener threw')
-    }
+    if (!signal.aborted) reportProgress(progress, onProgress, order.jobId, logger)
   }
   const work = async () => {
     const found = await workflow()
     const run = await loadExecute()
-    return await run(found, order, { signal, onProgress: report, checkpoint, steps })
+    return await run(found, order, { ...options, onProgress: report })
   }
   return untilAborted(work(), signal)
+}
+
+/** A listener of the host that throws does not end the run. */
+export function reportProgress(
+  progress: WorkProgress,
+  onProgress: RunOptions['onProgress'],
+  jobId: string | undefined,
+  logger: Logger,
+): void {
+  try {
+    onProgress(progress)
+  } catch (error) {
+    logger.warn({ jobId, err: error }, 'a progress listener threw')
+  }
 }

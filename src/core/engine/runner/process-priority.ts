@@ -1,9 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import { z } from 'zod'
-
-export const nicenessSchema = z.number().int().min(-20).max(19).default(10)
 
 /** Linux accepts one such change per 100 ms from all unprivileged processes together. */
 const busyWaitMs = 150

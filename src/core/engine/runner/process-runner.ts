@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { invalidOptions } from '../errors.js'
+import { type ChildOptions, childOptionsSchema, nicenessSchema } from '../options.js'
+import { Shares } from '../limits/shares.js'
 import { defaultLogger, isLogger, type Logger, steadyLogger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
-import { type ChildOptions, childOptionsSchema } from './child-options.js'
 import { runInline } from './inline-runner.js'
-import { nicenessSchema } from './process-priority.js'
 import { ProcessSlot } from './process-slot.js'
 import type { HostRequest } from './protocol.js'
 import { RunGroup } from './run-group.js'
@@ -47,50 +47,34 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   }
   const { resolve, slots: count, ...child } = checked.data
   const logger = steadyLogger(child.logger ?? defaultLogger)
-  const slots = Array.from({ length: count }, () => new ProcessSlot({ ...child, logger }))
+  const slots: ProcessSlot[] = []
   // Last in, first out: the last one is the warmest.
-  const free = [...slots]
-  // Not p-queue: it starts the next run when a signal fires, while the aborted run's process is still ending in its
-  // slot.
-  const waiting: ((slot: ProcessSlot) => void)[] = []
+  const free: ProcessSlot[] = []
+  const shares = new Shares({ total: count, reserve: 0 })
   const runs = new RunGroup()
 
-  function take(signal: AbortSignal): Promise<ProcessSlot> {
-    const slot = free.pop()
-    if (slot) return Promise.resolve(slot)
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        waiting.splice(waiting.indexOf(onSlot), 1)
-        reject(signal.reason)
-      }
-      const onSlot = (given: ProcessSlot) => {
-        signal.removeEventListener('abort', onAbort)
-        resolve(given)
-      }
-      waiting.push(onSlot)
-      signal.addEventListener('abort', onAbort, { once: true })
-    })
+  function newSlot(): ProcessSlot {
+    const slot = new ProcessSlot({ ...child, logger })
+    slots.push(slot)
+    return slot
   }
 
-  function giveBack(slot: ProcessSlot): void {
-    const next = waiting.shift()
-    if (next) next(slot)
-    else free.push(slot)
-  }
-
-  async function inChild(request: HostRequest, run: RunOptions): Promise<WorkResult> {
-    const slot = await take(run.signal)
-    try {
-      return await slot.run(request, run)
-    } finally {
-      giveBack(slot)
+  function inChild(request: HostRequest, run: RunOptions): Promise<WorkResult> {
+    const inSlot = async () => {
+      const slot = free.pop() ?? newSlot()
+      try {
+        return await slot.run(request, run)
+      } finally {
+        free.push(slot)
+      }
     }
+    return shares.use('', inSlot, { signal: run.signal })
   }
 
   return {
-    run: (order, { signal, onProgress, onUse, checkpoint, steps }) =>
-      runs.run(signal, async (ending) => {
-        const run = { signal: ending, onProgress, onUse, checkpoint, steps }
+    run: (order, options) =>
+      runs.run(options.signal, async (signal) => {
+        const run = { ...options, signal }
         if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
         return await inChild({ type: 'run', order }, run)
       }),
@@ -101,8 +85,8 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
         return (await inChild(request, { signal: ending, onProgress: () => {} })).details
       }),
     status: () => ({
-      slots: slots.length,
-      busy: slots.length - free.length,
+      slots: count,
+      busy: shares.held,
       restarts: slots.reduce((sum, { losses }) => sum + losses, 0),
     }),
     async close() {

@@ -4,9 +4,10 @@ import type { Socket } from 'node:net'
 import { internalError, StemworkError } from '../errors.js'
 import { installedScript } from '../package-files.js'
 import type { Logger } from '../ports/logger.js'
-import type { KeptStep, RunOptions, RunSteps, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { KeptStep, RunOptions, RunSteps, WorkResult } from '../ports/runner.js'
 import { childArguments, plugAndPlayArguments } from './child-arguments.js'
 import { childEnvironment } from './child-environment.js'
+import { reportProgress } from './inline-runner.js'
 import { setSessionPriority } from './process-priority.js'
 import {
   childMessageSchema,
@@ -119,7 +120,7 @@ export class ProcessSlot {
           const error = errorOf(message.failure)
           if (message.fatal) killThenReject(error)
           else reject(error)
-        } else report(message.progress, onProgress, jobId, logger)
+        } else reportProgress(message.progress, onProgress, jobId, logger)
       }
       const store = async (part: number) => {
         await checkpoint?.store(part)
@@ -203,19 +204,6 @@ export class ProcessSlot {
     if (this.#child !== child) return
     this.#child = undefined
     this.#losses++
-  }
-}
-
-function report(
-  progress: WorkProgress,
-  onProgress: RunOptions['onProgress'],
-  jobId: string | undefined,
-  logger: Logger,
-): void {
-  try {
-    onProgress(progress)
-  } catch (error) {
-    logger.warn({ jobId, err: error }, 'a progress listener threw')
   }
 }
 

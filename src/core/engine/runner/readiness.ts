@@ -65,11 +65,8 @@ export class Readiness {
   requireRunnable(id: string): void {
     this.runnable()
     if (!this.#failures.has(id)) return
-    throw new StemworkError(
-      'WORKFLOW_UNAVAILABLE',
-      `The workflow ${id} cannot run at present: ${unreadyText(this.#failures.get(id))}`,
-      { retryable: true, details: { workflow: id } },
-    )
+    const message = `The workflow ${id} cannot run at present: ${unreadyText(this.#failures.get(id))}`
+    throw new StemworkError('WORKFLOW_UNAVAILABLE', message, { retryable: true, details: { workflow: id } })
   }
 
   /** The workflows that the last check ruled out, with the reason for clients and operators. */

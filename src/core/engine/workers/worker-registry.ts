@@ -62,9 +62,12 @@ export class WorkerRegistry {
   #timer: NodeJS.Timeout | undefined
   #beatMs: number
   #beating: Promise<void> = Promise.resolve()
-  readonly #recent = remembered(() => this.workers(), rememberedMs)
-  readonly #known = remembered(() => this.workers(), knownMs)
-  readonly #pools = remembered(() => this.#readPools(), rememberedMs)
+  /** The workers, slightly delayed. */
+  readonly recent = remembered(() => this.workers(), rememberedMs)
+  /** The workers as they were known lately. */
+  readonly known = remembered(() => this.workers(), knownMs)
+  /** Waiting and running jobs, and who can take them; slightly delayed. */
+  readonly pools = remembered(() => this.#readPools(), rememberedMs)
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
@@ -120,21 +123,6 @@ export class WorkerRegistry {
       if (found.length === mostWorkers) break
     }
     return found
-  }
-
-  /** Waiting and running jobs, and who can take them; slightly delayed. */
-  pools(): Promise<PoolStatus[]> {
-    return this.#pools()
-  }
-
-  /** The workers, slightly delayed. */
-  recent(): Promise<Worker[]> {
-    return this.#recent()
-  }
-
-  /** The workers as they were known lately. */
-  known(): Promise<Worker[]> {
-    return this.#known()
   }
 
   async #readPools(): Promise<PoolStatus[]> {

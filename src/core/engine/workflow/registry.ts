@@ -33,13 +33,8 @@ export class WorkflowRegistry<Offered extends Workflow = Workflow> {
     const workflow = this.get(id)
     if (workflow) return workflow
     const known = this.offers().map((offer) => offer.id)
-    throw new StemworkError(
-      'UNKNOWN_WORKFLOW',
-      `There is no workflow "${id}". Known workflows: ${known.join(', ') || 'none'}.`,
-      {
-        details: { known },
-      },
-    )
+    const message = `There is no workflow "${id}". Known workflows: ${known.join(', ') || 'none'}.`
+    throw new StemworkError('UNKNOWN_WORKFLOW', message, { details: { known } })
   }
 
   list(): Offered[] {

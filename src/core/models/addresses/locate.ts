@@ -1,7 +1,10 @@
-import { type LocatedFile, PermanentFailure } from './byte-source.js'
+import { type ByteSource, type LocatedFile, PermanentFailure } from './byte-source.js'
 import { httpFile } from './http-file.js'
-import { localFile } from './local-file.js'
 import { npmPackageFile } from './npm-package.js'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 export interface LocateOptions {
   /** Relative paths start here. */
@@ -45,4 +48,25 @@ export function onMirror(mirror: string, address: string, file: string): string 
 function partsOf(address: string): { source: string; format?: 'tar.gz' | 'tar.bz2'; member?: string } {
   const [, source, format, member] = /^(.*\.(tar\.gz|tar\.bz2))#(.+)$/.exec(address) ?? []
   return source === undefined ? { source: address } : { source, format: format as 'tar.gz' | 'tar.bz2', member }
+}
+
+/** A local file, by path or `file:` URL; relative paths start at `folder`. The file is only read. */
+function localFile(address: string, folder: string): ByteSource {
+  const path = address.startsWith('file:') ? pathOf(address, folder) : resolve(folder, address)
+  return {
+    name: path,
+    async open({ from, signal }) {
+      const file = await stat(path).catch((error: unknown) => {
+        throw new PermanentFailure(`${path} cannot be read`, { cause: error })
+      })
+      if (!file.isFile()) throw new PermanentFailure(`${path} is not a file`)
+      const validator = `${file.size}-${file.mtimeMs}`
+      return { from, validator, totalBytes: file.size, chunks: createReadStream(path, { start: from, signal }) }
+    },
+  }
+}
+
+/** `file:weights/a.onnx` is relative, as a path would be; `file:///weights/a.onnx` is a URL. */
+function pathOf(address: string, folder: string): string {
+  return address.startsWith('file://') ? fileURLToPath(address) : resolve(folder, address.slice('file:'.length))
 }

@@ -9,9 +9,7 @@ import type { BeatTracker } from '../../media/analysis/beats/beat-tracker.js'
 import { LoudnessMeter } from '../../media/loudness/loudness-meter.js'
 import { loudnessFigures } from '../../media/loudness/measure-loudness.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
-import { labelTrack } from './label-track.js'
 import { type AnalyzeParams, type AnalyzeSettings, defineAnalyze } from './analyze-workflow.js'
 
 /** The workflow as the child process loads it. */
@@ -27,10 +25,8 @@ export async function runAnalysis(
 ): Promise<void> {
   const { inputs, params, signal } = context
   const passes = params.peaks ? 2 : 1
-  const open = async (pass: number) => {
-    const stream = await openInput(context, inputs.inputUrl.path, decoders)
-    return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
-  }
+  const open = (pass: number) =>
+    openInput(context, inputs.inputUrl.path, decoders, (fraction) => context.progress((pass + fraction) / passes))
   const stream = await open(0)
   const meter = new LoudnessMeter(stream.sampleRate, speakersOf(stream))
   const analysis = await analyzeAudio({ ...stream, blocks: metered(stream, meter) }, { signal, tracker })
@@ -63,4 +59,9 @@ async function* metered({ blocks }: AudioStream, meter: LoudnessMeter): AsyncGen
     meter.add(block.channels)
     yield block
   }
+}
+
+/** A track of labels as Audacity imports it: the start, the end and the text of each, separated by tabs. */
+function labelTrack(labels: readonly { start: number; end: number; text: string }[]): string {
+  return labels.map(({ start, end, text }) => `${start.toFixed(6)}\t${end.toFixed(6)}\t${text}\n`).join('')
 }

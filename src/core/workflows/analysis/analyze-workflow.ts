@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { invalidOptions } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/analyze'
 
@@ -43,16 +43,12 @@ export function defineAnalyze(
   const file = beats === undefined ? 'analyze-module.js' : 'beat-network/analyze-beats-module.js'
   const params: z.ZodType<AnalyzeParams> = z.strictObject({
     inputUrl: inputUrlParam(checked.decoders),
-    peaks: z
-      .boolean()
-      .default(false)
-      .describe('Also measures the peaks of the waveform, for players (JSON).')
-      .meta({ title: 'Peaks for players' }),
-    labels: z
-      .boolean()
-      .default(false)
-      .describe('Also writes the chords and the sections as label tracks for Audacity (text).')
-      .meta({ title: 'Labels for Audacity' }),
+    peaks: flag(false, 'Peaks for players', 'Also measures the peaks of the waveform, for players (JSON).'),
+    labels: flag(
+      false,
+      'Labels for Audacity',
+      'Also writes the chords and the sections as label tracks for Audacity (text).',
+    ),
   })
   return defineWorkflow({
     id,

@@ -6,7 +6,6 @@ import { formatTable } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { edited } from '../../media/dsp/edits.js'
 import { fitted, writeAudio } from '../../media/encode/write-audio.js'
 import { loudnessPicture } from './loudness-picture.js'
@@ -17,7 +16,7 @@ import {
   type MeasuredLoudness,
   measureLoudness,
 } from '../../media/loudness/measure-loudness.js'
-import { normalisation } from './normalise.js'
+import type { Loudness } from '../../media/loudness/loudness-meter.js'
 
 /** The workflow as the child process loads it. */
 export default function loudnessModule(settings: unknown): Workflow {
@@ -28,10 +27,10 @@ async function run(context: StageContext<LoudnessParams, 'inputUrl'>, settings: 
   const { inputs, params, signal } = context
   const { normalizeTo, picture } = params
   const passes = normalizeTo === undefined ? 1 : 2
-  const open = async (pass: number) => {
-    const stream = await openInput(context, inputs.inputUrl.path, settings.decoders)
-    return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
-  }
+  const open = (pass: number) =>
+    openInput(context, inputs.inputUrl.path, settings.decoders, (fraction) =>
+      context.progress((pass + fraction) / passes),
+    )
 
   const stream = await open(0)
   const loudness = await measureLoudness(stream, signal)
@@ -85,4 +84,24 @@ async function writeNormalized(
     `Peaks prevent ${target} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a ` +
     `true peak of ${ceiling} dBTP.`
   return { gainDb, clippedSamples, warnings: [...(isLimitedByPeak ? [limitText] : []), ...(tags?.warnings ?? [])] }
+}
+
+interface Normalisation {
+  gainDb: number
+  /** Whether the ceiling leaves the audio quieter than the target. */
+  isLimitedByPeak: boolean
+}
+
+/**
+ * The one gain that brings audio to a loudness without its true peak exceeding a ceiling. Nothing is compressed: with
+ * loud peaks it stays below the target. Silence is left as it is.
+ *
+ * @param target LUFS
+ * @param ceiling dBTP
+ */
+function normalisation({ integrated, truePeak }: Loudness, target: number, ceiling: number): Normalisation {
+  if (!Number.isFinite(integrated)) return { gainDb: 0, isLimitedByPeak: false }
+  const wanted = target - integrated
+  const most = ceiling - truePeak
+  return { gainDb: Math.min(wanted, most), isLimitedByPeak: most < wanted }
 }

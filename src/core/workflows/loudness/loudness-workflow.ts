@@ -3,7 +3,7 @@ import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 
 const id = 'service/loudness'
 
@@ -44,11 +44,7 @@ export function defineLoudness(
   const params: z.ZodType<LoudnessParams> = z
     .strictObject({
       inputUrl: inputUrlParam(checked.decoders),
-      picture: z
-        .boolean()
-        .default(true)
-        .describe('Also draws the loudness over time (SVG).')
-        .meta({ title: 'Picture of the loudness' }),
+      picture: flag(true, 'Picture of the loudness', 'Also draws the loudness over time (SVG).'),
       normalizeTo: range(-70, 0)
         .optional()
         .describe(

@@ -8,7 +8,6 @@ import { withWarmNetwork } from '../../models/session/warm-networks.js'
 import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
 import type { Rhythm } from '../../media/analysis/rhythm.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { midiFile, type MidiTrack } from './midi-file.js'
 import { noteActivations } from './note-activations.js'
 import { type Note, notesOf } from './note-events.js'
@@ -32,10 +31,10 @@ async function run(context: StageContext<NotesParams, NotesInput>, settings: Not
   const { params, signal } = context
   const files = trackFiles(context)
   // The network's pass takes nearly all of the time.
-  const opened = async (path: string, from: number, share: number) => {
-    const stream = await openInput(context, path, settings.decoders)
-    return withProgress(stream, (fraction) => context.progress((from + share * fraction) / files.length))
-  }
+  const opened = (path: string, from: number, share: number) =>
+    openInput(context, path, settings.decoders, (fraction) =>
+      context.progress((from + share * fraction) / files.length),
+    )
   const tracks: MidiTrack[] = []
   const warnings: string[] = []
   let seconds = 0

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { stemNames } from '../../models/stems.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 import { type NoteOptions, usualNoteOptions } from './note-options.js'
 
 const id = 'service/notes'
@@ -48,13 +48,11 @@ export function defineNotes(
       inputUrl: input.optional(),
       ...stems,
       ...optionParams,
-      pitchBends: z
-        .boolean()
-        .default(true)
-        .describe(
-          'Slides and vibrato of notes that sound alone are in the MIDI file, too. The JSON has those of all notes.',
-        )
-        .meta({ title: 'Pitch bends' }),
+      pitchBends: flag(
+        true,
+        'Pitch bends',
+        'Slides and vibrato of notes that sound alone are in the MIDI file, too. The JSON has those of all notes.',
+      ),
       tempo: range(20, 400)
         .optional()
         .describe('Of the MIDI file; without it, what is found in the song, or 120.')
@@ -101,9 +99,9 @@ const optionParams = {
   maximumFrequency: frequency
     .describe('Notes of this frequency and above are left out. Without it, none are.')
     .meta({ title: 'Highest frequency', 'x-unit': 'Hz' }),
-  melodiaTrick: z
-    .boolean()
-    .default(usualNoteOptions.melodiaTrick)
-    .describe('Sounds that last, but have no clear beginning, are notes as well.')
-    .meta({ title: 'Soft beginnings' }),
+  melodiaTrick: flag(
+    usualNoteOptions.melodiaTrick,
+    'Soft beginnings',
+    'Sounds that last, but have no clear beginning, are notes as well.',
+  ),
 }

@@ -7,13 +7,13 @@ import type { AudioTags } from '../../media/tags/audio-tags.js'
 import { type SongTags, songTags } from '../../media/tags/song-tags.js'
 import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { clickTrack } from './click-track.js'
 import { lineTimes, lyricLines } from './line-times.js'
 import { lrcFile, ultraStarFile } from './lyric-files.js'
 import { defineMix, type MixInput, type MixParams } from './mix-workflow.js'
-import { mixedStreams } from './mixed-streams.js'
 import { voiceActivity } from './voice-activity.js'
+import type { AudioBlock, AudioStream } from '../../media/dsp/audio-stream.js'
+import { SampleWindow } from '../../media/dsp/sample-window.js'
 
 type Context = StageContext<MixParams, MixInput>
 
@@ -63,7 +63,7 @@ async function writeMixes(context: Context, { format, tags, found, name }: Song)
   const facts = { seconds: 0, clippedSamples: 0 }
   for (const [index, output] of (['accompaniments', 'guide'] as const).entries()) {
     const report = (fraction: number) => context.progress(0.1 + 0.4 * (index + fraction))
-    const accompaniments = withProgress(await openInput(context, context.inputs.accompanimentsUrl.path), report)
+    const accompaniments = await openInput(context, context.inputs.accompanimentsUrl.path, undefined, report)
     const mixed =
       output === 'guide'
         ? mixedStreams(accompaniments, await openInput(context, context.inputs.vocalsUrl.path), params.guideDb)
@@ -117,4 +117,27 @@ async function writeLyrics(context: Context, { format, tags, name }: Song, analy
   }
   context.detail('lines', lines.length)
   return []
+}
+
+/** The sum of a stream and, at a gain, another one of the same rate and channels. As long as the first. */
+function mixedStreams(stream: AudioStream, added: AudioStream, gainDb: number): AudioStream {
+  return { ...stream, blocks: summed(stream, added, 10 ** (gainDb / 20)) }
+}
+
+async function* summed(stream: AudioStream, added: AudioStream, gain: number): AsyncGenerator<AudioBlock> {
+  const window = new SampleWindow(added.channelCount, 0)
+  const others = added.blocks[Symbol.asyncIterator]()
+  let position = 0
+  for await (const { channels } of stream.blocks) {
+    const end = position + channels[0]!.length
+    while (window.end < end) {
+      const next = await others.next()
+      if (next.done) break
+      window.append(next.value.channels)
+    }
+    const views = window.views(position, Math.min(end, window.end))
+    yield { channels: channels.map((plane, channel) => plane.map((v, i) => v + gain * (views[channel]![i] ?? 0))) }
+    window.dropBefore(end)
+    position = end
+  }
 }

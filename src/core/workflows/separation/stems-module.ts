@@ -2,10 +2,17 @@ import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import { formatTable } from '../../media/encode/output-format.js'
 import { type SongTags, songTags } from '../../media/tags/song-tags.js'
 import { withAllFormats } from '../audio-settings.js'
-import { analyzeSong } from './analyze-song.js'
-import { drawStems } from './draw-stems.js'
 import { loadNetworks, separate, type Separation } from './separate.js'
 import { defineStems, type StemsDefinition, type StemsParams } from './stems-workflow.js'
+import { writeFile } from 'node:fs/promises'
+import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
+import { type Decoders, openAudio } from '../../media/decode/open-audio.js'
+import { openInput } from '../open-input.js'
+import { collectLevels } from '../../media/pictures/levels.js'
+import { peaksJson } from '../../media/pictures/peaks-json.js'
+import { peaksOf, waveformOf } from './picture-outputs.js'
+import type { Stencil } from '../../media/pictures/png.js'
+import { waveformPicture } from '../../media/pictures/waveform-picture.js'
 
 /** The stems workflows as the child process loads them: with the code that separates. */
 export default function stemsModule(settings: unknown): Workflow {
@@ -74,5 +81,28 @@ function detailsOf({ timings, models, warnings, ...separation }: Separation): Re
     hint,
     runtimeHint,
     warnings: warnings.length > 0 ? warnings : undefined,
+  }
+}
+
+/** Finds tempo, beats, key and chords of the song, for people who practise with its stems. */
+async function analyzeSong(context: StageContext<unknown, 'inputUrl'>, decoders: Decoders | undefined): Promise<void> {
+  const song = await openInput(context, context.inputs.inputUrl.path, decoders, context.progress)
+  const analysis = await analyzeAudio(song, { signal: context.signal })
+  await writeFile(context.outputPath('analysis'), `${JSON.stringify(analysis)}\n`)
+}
+
+const overviewSize = { width: 1800, height: 240 }
+const vocalsColour: Stencil['colour'] = [209, 73, 91]
+const otherColour: Stencil['colour'] = [0, 121, 140]
+
+/** Draws the finished stems: a peak list for players and an overview picture of each, from one pass over its file. */
+async function drawStems(stems: readonly string[], context: StageContext<unknown>): Promise<void> {
+  for (const [index, stem] of stems.entries()) {
+    const stream = await openAudio(context.outputPath(stem), { signal: context.signal })
+    const levels = await collectLevels(stream, { signal: context.signal })
+    const colour = stem === 'vocals' ? vocalsColour : otherColour
+    await writeFile(context.outputPath(peaksOf(stem)), peaksJson(levels))
+    await writeFile(context.outputPath(waveformOf(stem)), waveformPicture(levels, { ...overviewSize, colour }))
+    context.progress((index + 1) / stems.length)
   }
 }

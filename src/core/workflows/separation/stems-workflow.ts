@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { invalidOptions } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { audioSettingsShape, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
+import { audioSettingsShape, flag, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type StemName, stemNames } from '../../models/stems.js'
@@ -244,16 +244,16 @@ function paramsSchema(
 ): z.ZodType<StemsParams, StemsRequest> {
   const shape = {
     inputUrl: inputUrlParam(decoders),
-    pictures: z
-      .boolean()
-      .default(false)
-      .describe('Also makes a picture (PNG) of each stem, and its peaks for players (JSON).')
-      .meta({ title: 'Pictures of the waveforms' }),
-    analysis: z
-      .boolean()
-      .default(false)
-      .describe('Also finds tempo, beats, key and chords of the song (JSON), to practise with a click and loops.')
-      .meta({ title: 'Tempo, key and beats', 'x-suggested': true }),
+    pictures: flag(
+      false,
+      'Pictures of the waveforms',
+      'Also makes a picture (PNG) of each stem, and its peaks for players (JSON).',
+    ),
+    analysis: flag(
+      false,
+      'Tempo, key and beats',
+      'Also finds tempo, beats, key and chords of the song (JSON), to practise with a click and loops.',
+    ).meta({ 'x-suggested': true }),
     format: formatParam(formats ?? outputFormats, usualFormat, 'Format of the stems.'),
     keepTags: keepTagsParam(keepTags),
   }

@@ -6,7 +6,6 @@ import { formatTable } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
-import { withProgress } from '../progress.js'
 import { edited, withChannels } from '../../media/dsp/edits.js'
 import { defineTranscode, type TranscodeParams } from './transcode-workflow.js'
 import { fitted, writeAudio } from '../../media/encode/write-audio.js'
@@ -19,9 +18,9 @@ export default function transcodeModule(settings: unknown): Workflow {
 async function run(context: StageContext<TranscodeParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {
   const { inputs, params, signal } = context
   const { format = settings.format ?? '16', sampleRate, channels, dither } = params
-  const opened = await openInput(context, inputs.inputUrl.path, settings.decoders)
+  const opened = await openInput(context, inputs.inputUrl.path, settings.decoders, context.progress)
   // Mixed first, so that fewer channels are resampled.
-  const mixed = withChannels(withProgress(opened, context.progress), channels)
+  const mixed = withChannels(opened, channels)
   const atRate = (from: AudioStream) => fitted(sampleRate === undefined ? from : resample(from, sampleRate), format)
   // Cut last where the sound stays as it is, so that the length is exact at the new rate.
   const isStretched = params.tempo !== 1 || params.semitones !== 0

@@ -3,7 +3,7 @@ import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, mp3Rates, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 
 const id = 'service/transcode'
 
@@ -101,11 +101,7 @@ export function defineTranscode(
         .default(0)
         .describe('By how many semitones it is higher, or lower below 0, at the same tempo.')
         .meta({ title: 'Pitch', 'x-unit': 'semitones' }),
-      dither: z
-        .boolean()
-        .default(true)
-        .describe('Adds inaudible noise, so that rounding does not distort quiet passages.')
-        .meta({ title: 'Dither' }),
+      dither: flag(true, 'Dither', 'Adds inaudible noise, so that rounding does not distort quiet passages.'),
       keepTags: keepTagsParam(checked.keepTags),
     })
     .superRefine(({ format = usualFormat, sampleRate }, context) => {

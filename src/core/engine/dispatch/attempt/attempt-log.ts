@@ -3,25 +3,18 @@ import { jobError } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import type { Logger } from '../../ports/logger.js'
 
+export type AttemptLog = ReturnType<typeof attemptLog>
+
 /** The log lines of an attempt, each with its job and token. */
-export class AttemptLog {
-  readonly #logger: Logger
-  readonly #fields: { jobId: string; token: number }
+export function attemptLog(logger: Logger, { id: jobId, token }: JobRecord) {
+  return {
+    warn: (message: string, error: unknown): void => logger.warn({ jobId, token, err: error }, message),
 
-  constructor(logger: Logger, { id, token }: JobRecord) {
-    this.#logger = logger
-    this.#fields = { jobId: id, token }
-  }
-
-  warn(message: string, error: unknown): void {
-    this.#logger.warn({ ...this.#fields, err: error }, message)
-  }
-
-  /** A client's error is one line without a stack, which is in the record's `failure`. */
-  failed(error: unknown): void {
-    const { code } = jobError(error)
-    if (code === 'INTERNAL_ERROR') this.#logger.error({ ...this.#fields, err: error }, 'The job failed.')
-    else
-      this.#logger[code === 'CANCELED' ? 'info' : 'warn']({ ...this.#fields, why: errorLine(error) }, 'The job failed.')
+    /** A client's error is one line without a stack, which is in the record's `failure`. */
+    failed(error: unknown): void {
+      const { code } = jobError(error)
+      if (code === 'INTERNAL_ERROR') logger.error({ jobId, token, err: error }, 'The job failed.')
+      else logger[code === 'CANCELED' ? 'info' : 'warn']({ jobId, token, why: errorLine(error) }, 'The job failed.')
+    },
   }
 }

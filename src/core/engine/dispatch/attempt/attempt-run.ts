@@ -27,24 +27,8 @@ interface RunContext {
 }
 
 /** Runs the workflow on the inputs: as one order, or as one order for each step of a composition. */
-export async function runWorkflow(
-  workflow: Workflow,
-  {
-    job,
-    inputs,
-    directory,
-    checkpoint,
-    steps,
-    offers,
-    runner,
-    policy,
-    options,
-    logger,
-    spans,
-    signal,
-    onProgress,
-  }: RunContext,
-): Promise<WorkResult> {
+export async function runWorkflow(workflow: Workflow, context: RunContext): Promise<WorkResult> {
+  const { job, directory, checkpoint, steps, runner, options, spans } = context
   const { composition } = workflow
   const order: WorkOrder = {
     jobId: job.id,
@@ -52,29 +36,30 @@ export async function runWorkflow(
     module: workflow.module?.url ?? null,
     settings: workflow.module?.settings ?? null,
     params: job.params,
-    inputs,
+    inputs: context.inputs,
     directory,
     limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
     steps: steps?.kept,
-    offers,
+    offers: context.offers,
   }
   const { host, ...kept } = composition ? {} : await checkpoint(directory, '')
   return await spans.run((trace, onStage) => {
     const run: RunOptions = {
-      signal,
+      signal: context.signal,
       checkpoint: host,
       steps: steps ?? spans.unkeptSteps,
       onProgress: (made) => {
         // Steps may run side by side and have spans of their own, as do those of compositions.
         if (!workflow.run && !composition) onStage(made.stage)
-        onProgress(made)
+        context.onProgress(made)
       },
     }
     const traced: WorkOrder = { trace, ...order, ...kept }
     if (!composition) return runner.run(traced, run)
     // No step may take longer than the job.
-    const defaults = { ...options, limits: { ...options.limits, jobTimeoutMs: policy.timeoutMs } }
+    const defaults = { ...options, limits: { ...options.limits, jobTimeoutMs: context.policy.timeoutMs } }
     const ofStep = (step: Step) => policyOf(step.workflow.id, step.policy, defaults)
-    return runSteps(workflow, composition, traced, { runner, logger, policy: ofStep, checkpoint }, run)
+    const ports = { runner, logger: context.logger, policy: ofStep, checkpoint }
+    return runSteps(workflow, composition, traced, ports, run)
   })
 }

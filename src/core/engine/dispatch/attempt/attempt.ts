@@ -11,7 +11,7 @@ import { longestTimerMs } from '../../workflow/policy.js'
 import type { Workflow } from '../../workflow/workflow.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { successOf, suspensionOf } from './attempt-end.js'
-import { AttemptLog } from './attempt-log.js'
+import { attemptLog, type AttemptLog } from './attempt-log.js'
 import { AttemptSpans } from './attempt-spans.js'
 import { AttemptSteps } from './attempt-steps.js'
 import { ProcessorTime, usageOf } from './attempt-usage.js'
@@ -23,9 +23,9 @@ import { runWorkflow } from './attempt-run.js'
 import { explainFullDisk, fullDisk } from './full-disk.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { RunSlot } from './run-slot.js'
-import { RunTimeLimit } from './run-time-limit.js'
+import { runTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
-import { Settlement } from './settlement.js'
+import { settlement } from './settlement.js'
 import type { Stages } from './stages.js'
 import { throughOutage } from './storage-outage.js'
 
@@ -50,10 +50,10 @@ export class Attempt {
   readonly #stages: Stages | undefined
   readonly #onNoSlot: (() => void) | undefined
   readonly #policy: Policy
-  readonly #timeLimit: RunTimeLimit
-  readonly #deadline: RunTimeLimit | undefined
+  readonly #timeLimit: ReturnType<typeof runTimeLimit>
+  readonly #deadline: ReturnType<typeof runTimeLimit> | undefined
   readonly #checkpoint: AttemptCheckpoint
-  readonly #settlement: Settlement
+  readonly #settlement: ReturnType<typeof settlement>
   readonly #log: AttemptLog
   /** How far the store's clock is ahead of this node's, whose date may be wrong. */
   readonly #storeAheadMs: number
@@ -73,7 +73,7 @@ export class Attempt {
     this.#job = job
     this.app = job.app
     this.pool = job.pool
-    this.#log = new AttemptLog(logger, job)
+    this.#log = attemptLog(logger, job)
     this.#scratch = scratch
     this.#stages = stages
     this.#onNoSlot = onNoSlot
@@ -81,7 +81,7 @@ export class Attempt {
     this.#attempts = job.attempts
     this.#spans = new AttemptSpans(options.tracing, job)
     this.#checkpoint = new AttemptCheckpoint(job, { blobs, options, logger, onStored: () => this.#onKept() })
-    this.#settlement = new Settlement(ports, {
+    this.#settlement = settlement(ports, {
       job,
       checkpoint: this.#checkpoint,
       stages,
@@ -90,13 +90,13 @@ export class Attempt {
       log: this.#log,
     })
     this.#policy = withSafeRetryOn(policyOf(job.workflow, workflows.get(job.workflow)?.policy, options), this.#log)
-    this.#timeLimit = new RunTimeLimit(this.#policy.timeoutMs, () => this.interrupt(timedOut(this.#policy.timeoutMs)))
+    this.#timeLimit = runTimeLimit(this.#policy.timeoutMs, () => this.interrupt(timedOut(this.#policy.timeoutMs)))
     const { deadline, lease } = job
     const { leaseMs, progressIntervalMs, storageOutageMs } = options.dispatch
     const claimedAt = (lease?.until ?? 0) - leaseMs
     this.#storeAheadMs = claimedAt - Date.now()
     if (deadline !== null && deadline - claimedAt < longestTimerMs)
-      this.#deadline = new RunTimeLimit(deadline - claimedAt, () => this.interrupt(missedDeadline(deadline)))
+      this.#deadline = runTimeLimit(deadline - claimedAt, () => this.interrupt(missedDeadline(deadline)))
     this.#heartbeat = new HeartbeatLoop(jobs, job, {
       leaseMs,
       progressIntervalMs,

@@ -119,9 +119,6 @@ export class HeartbeatLoop {
 }
 
 export function leaseLost(): StemworkError {
-  return new StemworkError(
-    'LEASE_LOST',
-    'Another worker has taken over the job, or it was deleted; this run was stopped.',
-    { retryable: true },
-  )
+  const message = 'Another worker has taken over the job, or it was deleted; this run was stopped.'
+  return new StemworkError('LEASE_LOST', message, { retryable: true })
 }

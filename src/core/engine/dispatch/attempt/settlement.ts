@@ -22,13 +22,26 @@ interface EndedAttempt extends Omit<EndPatience, 'onRetry'> {
 }
 
 /** The end of an attempt: the one write that settles it, and what follows from it. */
-export class Settlement {
-  readonly #ports: AttemptPorts
-  readonly #attempt: EndedAttempt
+export function settlement(ports: AttemptPorts, { job, checkpoint, stages, outageMs, answeredAt, log }: EndedAttempt) {
+  const { events, onEnd, waking, options } = ports
 
-  constructor(ports: AttemptPorts, attempt: EndedAttempt) {
-    this.#ports = ports
-    this.#attempt = attempt
+  const write = (change: JobChange): Promise<JobRecord | undefined> => {
+    const onRetry = (error: unknown) => log.warn('The end of the job could not be written; trying again.', error)
+    const end = () => writeEnd(ports.jobs, job, change, { outageMs, answeredAt, onRetry })
+    return stages ? stages.end(end) : end()
+  }
+
+  const cancel = async (queued: JobRecord): Promise<JobRecord> => {
+    const { failedInputsMs: retentionMs } = options.retention
+    const messages = webhookMessages(queued, 'job.failed')
+    return (await write({ kind: 'cancel', error: jobError(canceled()), retentionMs, messages })) ?? queued
+  }
+
+  /** Removes the files that the attempt has published. */
+  const discardResults = async (): Promise<void> => {
+    await ports.blobs
+      .deletePrefix(attemptPrefix(job), { app: job.app })
+      .catch((error: unknown) => log.warn('Discarded results could not be removed; the sweep will do it.', error))
   }
 
   /**
@@ -36,16 +49,14 @@ export class Settlement {
    * @returns the record as written; `undefined` if the claim is no longer the current one
    * @throws the store's error, if it stays unavailable
    */
-  async settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
-    const written = change && (await this.#write(change))
+  const settle = async (change: JobChange | undefined): Promise<JobRecord | undefined> => {
+    const written = change && (await write(change))
     if (!written) {
-      await this.discardResults()
+      await discardResults()
       return undefined
     }
     // Nobody may come for a queued job, and this worker was the one to act on the cancel.
-    const settled = written.status === 'QUEUED' && written.cancelRequested ? await this.#cancel(written) : written
-    const { events, onEnd, waking } = this.#ports
-    const { checkpoint } = this.#attempt
+    const settled = written.status === 'QUEUED' && written.cancelRequested ? await cancel(written) : written
     switch (settled.status) {
       case 'SUCCEEDED':
         await checkpoint.discard()
@@ -69,30 +80,7 @@ export class Settlement {
     }
   }
 
-  /** Removes the files that the attempt has published. */
-  async discardResults(): Promise<void> {
-    const { job, log } = this.#attempt
-    await this.#ports.blobs
-      .deletePrefix(attemptPrefix(job), { app: job.app })
-      .catch((error: unknown) => log.warn('Discarded results could not be removed; the sweep will do it.', error))
-  }
-
-  async #cancel(job: JobRecord): Promise<JobRecord> {
-    const { failedInputsMs: retentionMs } = this.#ports.options.retention
-    const messages = webhookMessages(job, 'job.failed')
-    return (await this.#write({ kind: 'cancel', error: jobError(canceled()), retentionMs, messages })) ?? job
-  }
-
-  #write(change: JobChange): Promise<JobRecord | undefined> {
-    const { job, stages, outageMs, answeredAt, log } = this.#attempt
-    const write = () =>
-      writeEnd(this.#ports.jobs, job, change, {
-        outageMs,
-        answeredAt,
-        onRetry: (error) => log.warn('The end of the job could not be written; trying again.', error),
-      })
-    return stages ? stages.end(write) : write()
-  }
+  return { settle, discardResults }
 }
 
 /** When a worker should look for the job. A sweep finds those that wait longer. */

@@ -1,4 +1,3 @@
-import PQueue from 'p-queue'
 import { Shares } from '../../limits/shares.js'
 
 /**
@@ -38,7 +37,8 @@ export interface InputFetch<Result> {
  * download is ended.
  */
 export class Stages {
-  readonly #slots: PQueue
+  /** All of one application: whose turn it is, the store has decided. */
+  readonly #slots: Shares
   readonly #fetchSlots: Shares
   /** Applications that were refused a slot since the last one was released. */
   readonly #turnedAway = new Set<string>()
@@ -50,7 +50,7 @@ export class Stages {
    * that there may be room for another job
    */
   constructor({ concurrency, slowInputs, slowInputsPerApplication }: StageLimits, onRoom: () => void) {
-    this.#slots = new PQueue({ concurrency })
+    this.#slots = new Shares({ total: concurrency, reserve: 0 })
     this.#fetchSlots = new Shares({ total: slowInputs, perApplication: slowInputsPerApplication })
     this.#onRoom = onRoom
   }
@@ -111,18 +111,7 @@ export class Stages {
    * @param onNoSlot called if none is free now
    */
   run<Result>(signal: AbortSignal, work: () => Promise<Result>, onNoSlot?: () => void): Promise<Result> {
-    if (this.#slots.pending >= this.#slots.concurrency) onNoSlot?.()
-    return new Promise<Result>((resolve, reject) => {
-      let hasStarted = false
-      signal.addEventListener('abort', () => {
-        if (!hasStarted) reject(signal.reason)
-      })
-      // Not p-queue's own `signal`: it frees the slot of an aborted run before its process has ended.
-      void this.#slots.add(async () => {
-        if (signal.aborted) return reject(signal.reason)
-        hasStarted = true
-        await work().then(resolve, reject)
-      })
-    })
+    if (!this.#slots.hasRoom('')) onNoSlot?.()
+    return this.#slots.use('', work, { signal })
   }
 }

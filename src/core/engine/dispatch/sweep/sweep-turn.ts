@@ -27,27 +27,25 @@ interface TurnParts {
 /**
  * Whose turn it is to sweep: the work is the same for all nodes, so in each interval one of them does it. A document
  * decides which; if that node fails, the next one takes over.
+ *
+ * @returns whether it is this node's turn, and how many workers live
+ * @throws the store's error
  */
-export class SweepTurn {
-  readonly #parts: TurnParts
-
-  constructor(parts: TurnParts) {
-    this.#parts = parts
-  }
-
-  /** @returns whether it is this node's turn, and how many workers live. @throws the store's error. */
-  async take(): Promise<{ isOurs: boolean; workers: number }> {
-    const { jobs, clock, workers, intervalMs } = this.#parts
-    if (jobs.traits.scope === 'process') return { isOurs: true, workers: 1 }
-    const now = await clock.time()
-    const found = await jobs.documents.get(kind, key)
-    const last = turnSchema.safeParse(found?.value).data
-    if (last && now - last.at < earliest * intervalMs) return { isOurs: false, workers: last.workers }
-    const value = { at: now, workers: (await workers.known()).length }
-    const version = await jobs.documents.put(
-      { kind, key, value, ttlMs: rememberedRounds * intervalMs },
-      { version: found?.version ?? 0 },
-    )
-    return { isOurs: version !== undefined, workers: value.workers }
-  }
+export async function sweepTurn({
+  jobs,
+  clock,
+  workers,
+  intervalMs,
+}: TurnParts): Promise<{ isOurs: boolean; workers: number }> {
+  if (jobs.traits.scope === 'process') return { isOurs: true, workers: 1 }
+  const now = await clock.time()
+  const found = await jobs.documents.get(kind, key)
+  const last = turnSchema.safeParse(found?.value).data
+  if (last && now - last.at < earliest * intervalMs) return { isOurs: false, workers: last.workers }
+  const value = { at: now, workers: (await workers.known()).length }
+  const version = await jobs.documents.put(
+    { kind, key, value, ttlMs: rememberedRounds * intervalMs },
+    { version: found?.version ?? 0 },
+  )
+  return { isOurs: version !== undefined, workers: value.workers }
 }

@@ -5,7 +5,7 @@ import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
 import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import type { StemName } from '../../../models/stems.js'
-import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
+import { freeAxis, misfit, spectralTensors } from './network-fit.js'
 import { trackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
@@ -87,23 +87,9 @@ function negative(tensor: Tensor, into: Tensor): Tensor {
 }
 
 function spectra(networks: readonly NetworkShape[], nFft: number) {
-  const { inputs, outputs } = networks[0]!
-  const [input, output] = [inputs[0]!, outputs[0]!]
-  const [, , bins, frameCount] = axisSizes(input)
-  const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
-  const shape = [undefined, 4, bins, frameCount]
-  if (
-    !isOne ||
-    bins === undefined ||
-    frameCount === undefined ||
-    bins > nFft / 2 + 1 ||
-    !fits(input, shape) ||
-    !fits(output, shape)
-  ) {
-    throw misfit(
-      networks,
-      `one input and one output [batch, 4, bins, frames] of fixed sizes with at most ${nFft / 2 + 1} bins`,
-    )
-  }
-  return { input, output, bins, frameCount }
+  const mostBins = nFft / 2 + 1
+  const found = spectralTensors(networks, 4)
+  if (found?.frameCount && found.bins <= mostBins) return { ...found, frameCount: found.frameCount }
+  const sizes = `of fixed sizes with at most ${mostBins} bins`
+  throw misfit(networks, `one input and one output [batch, 4, bins, frames] ${sizes}`)
 }

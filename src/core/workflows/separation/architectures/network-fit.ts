@@ -17,6 +17,19 @@ export function fits(tensor: TensorInfo, expected: AxisSizes): boolean {
   )
 }
 
+/**
+ * The tensors of one network from spectra `[batch, from, bins, frames]` to spectra `[batch, to, bins, frames]` of a
+ * fixed number of bins; `undefined` for other networks.
+ */
+export function spectralTensors(networks: readonly NetworkShape[], from: number, to = from) {
+  const { inputs, outputs } = networks[0]!
+  const [input, output] = [inputs[0]!, outputs[0]!]
+  const [, , bins, frameCount] = axisSizes(input)
+  const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
+  if (!isOne || !bins || !fits(input, [undefined, from, bins, frameCount])) return undefined
+  return fits(output, [undefined, to, bins, frameCount]) ? { input, output, bins, frameCount } : undefined
+}
+
 /** The batch axis of a tensor, for `Architecture.batchAxis`: only if its size is free. */
 export function freeAxis(tensor: TensorInfo, axis: number): number | undefined {
   return typeof tensor.shape[axis] === 'number' ? undefined : axis

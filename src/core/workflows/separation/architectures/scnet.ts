@@ -6,7 +6,7 @@ import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
 import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
 import type { Stems } from '../../../models/stems.js'
-import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
+import { freeAxis, misfit, spectralTensors } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
 import { trackWaves } from './track-waves.js'
 
@@ -103,21 +103,8 @@ export const scnetArchitecture: ArchitectureFactory = async (manifest, networks,
 }
 
 function spectra(networks: readonly NetworkShape[], stems: number) {
-  const { inputs, outputs } = networks[0]!
-  const [input, output] = [inputs[0]!, outputs[0]!]
-  const [, , bins, frameCount] = axisSizes(input)
-  const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
-  if (
-    !isOne ||
-    !bins ||
-    !frameCount ||
-    !fits(input, [undefined, 4, bins, frameCount]) ||
-    !fits(output, [undefined, 4 * stems, bins, frameCount])
-  ) {
-    throw misfit(
-      networks,
-      `one input [1, 4, bins, frames] of fixed sizes and one output [1, ${4 * stems}, bins, frames]`,
-    )
-  }
-  return { input, output, bins, frameCount }
+  const found = spectralTensors(networks, 4, 4 * stems)
+  if (found?.frameCount) return { ...found, frameCount: found.frameCount }
+  const output = `one output [1, ${4 * stems}, bins, frames]`
+  throw misfit(networks, `one input [1, 4, bins, frames] of fixed sizes and ${output}`)
 }

@@ -4,7 +4,7 @@ import { FloatPool } from '../../../media/dsp/float-pool.js'
 import { architectureParameters } from '../../../models/manifest.js'
 import type { Tensor } from '../../../models/session/network.js'
 import type { ArchitectureFactory, NetworkRun, NetworkShape } from './architecture.js'
-import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
+import { freeAxis, misfit, spectralTensors } from './network-fit.js'
 import { trackFrames } from './track-frames.js'
 import { type StereoSpectrum, VocalsRefinement } from '../../../media/dsp/wiener.js'
 
@@ -99,17 +99,7 @@ function usePhases({ re, im }: StereoSpectrum, vocals: Float32Array, bins: numbe
 }
 
 function magnitudes(networks: readonly NetworkShape[]) {
-  const { inputs, outputs } = networks[0]!
-  const [input, output] = [inputs[0]!, outputs[0]!]
-  const [, , bins, frameCount] = axisSizes(input)
-  const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
-  if (
-    !isOne ||
-    !bins ||
-    !fits(input, [undefined, 2, bins, frameCount]) ||
-    !fits(output, [undefined, 2, bins, frameCount])
-  ) {
-    throw misfit(networks, 'one input and one output [batch, 2, bins, frames] with a fixed number of bins')
-  }
-  return { input, output, bins, frameCount }
+  const found = spectralTensors(networks, 2)
+  if (found) return found
+  throw misfit(networks, 'one input and one output [batch, 2, bins, frames] with a fixed number of bins')
 }

@@ -2,7 +2,7 @@ import type { AudioStream } from '../../../media/dsp/audio-stream.js'
 import { segments } from '../../../media/dsp/segment.js'
 import { FloatPlanes } from '../../../media/dsp/float-planes.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
-import { FalseVocals, StemComparison, type StemScores } from './scores.js'
+import { falseVocalsMeter, stemComparison, type StemScores } from './scores.js'
 import { createBaselines, baselineContext, baselineStep } from './baselines.js'
 import type { SongFolder } from './song-folders.js'
 import { addStereo, tracks } from './tracks.js'
@@ -108,9 +108,9 @@ async function* windows(stream: AudioStream): AsyncGenerator<Window> {
 }
 
 function runningScores(sampleRate: number) {
-  const ofVocals = new StemComparison(sampleRate)
-  const ofAccompaniments = new StemComparison(sampleRate)
-  const falseVocals = new FalseVocals(sampleRate)
+  const ofVocals = stemComparison(sampleRate)
+  const ofAccompaniments = stemComparison(sampleRate)
+  const falseVocals = falseVocalsMeter(sampleRate)
   const sum = new FloatPlanes()
   let sumError = 0
   return {
@@ -135,7 +135,7 @@ function runningScores(sampleRate: number) {
     result: (): SeparationScores => ({
       vocals: measurable(ofVocals.scores()),
       accompaniments: measurable(ofAccompaniments.scores()),
-      falseVocals: falseVocals.level,
+      falseVocals: falseVocals.level(),
       sumError,
     }),
   }

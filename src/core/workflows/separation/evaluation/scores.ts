@@ -14,34 +14,28 @@ export interface StemScores {
 }
 
 /** Compares an estimate with its reference, block by block. */
-export class StemComparison {
-  readonly #cut: ReturnType<typeof chunkCutter>
-  readonly #whole = new Sums()
-  readonly #chunkScores: number[] = []
-  #chunk = new Sums()
+export function stemComparison(sampleRate: number) {
+  const cut = chunkCutter(sampleRate)
+  const ended = new Sums()
+  const chunkScores: number[] = []
+  let chunk = new Sums()
+  return {
+    /** Adds samples of the reference `s` and the estimate `e`: the same channels, the same length. */
+    add(reference: readonly Float32Array[], estimate: readonly Float32Array[]): void {
+      for (const { from, to, isFull } of cut(reference[0]!.length)) {
+        reference.forEach((plane, channel) => chunk.add(plane, estimate[channel]!, from, to))
+        if (!isFull) continue
+        if (chunk.isSounding) chunkScores.push(chunk.sdr)
+        ended.join(chunk)
+        chunk = new Sums()
+      }
+    },
 
-  constructor(sampleRate: number) {
-    this.#cut = chunkCutter(sampleRate)
-  }
-
-  /** Adds samples of the reference `s` and the estimate `e`: the same channels, the same length. */
-  add(reference: readonly Float32Array[], estimate: readonly Float32Array[]): void {
-    for (const { from, to, isFull } of this.#cut(reference[0]!.length)) {
-      reference.forEach((plane, channel) => this.#chunk.add(plane, estimate[channel]!, from, to))
-      if (isFull) this.#endChunk()
-    }
-  }
-
-  scores(): StemScores {
-    const rest = this.#chunkScores.length === 0 && this.#chunk.isSounding ? [this.#chunk.sdr] : []
-    const whole = new Sums().join(this.#whole).join(this.#chunk)
-    return { uSdr: whole.sdr, cSdr: median([...this.#chunkScores, ...rest]), siSdr: whole.siSdr }
-  }
-
-  #endChunk(): void {
-    if (this.#chunk.isSounding) this.#chunkScores.push(this.#chunk.sdr)
-    this.#whole.join(this.#chunk)
-    this.#chunk = new Sums()
+    scores(): StemScores {
+      const rest = chunkScores.length === 0 && chunk.isSounding ? [chunk.sdr] : []
+      const whole = new Sums().join(ended).join(chunk)
+      return { uSdr: whole.sdr, cSdr: median([...chunkScores, ...rest]), siSdr: whole.siSdr }
+    },
   }
 }
 
@@ -49,42 +43,31 @@ export class StemComparison {
  * Level of the predicted vocals where there are none: in chunks of one second where the true vocals are 60 dB or more
  * below the mixture.
  */
-export class FalseVocals {
-  readonly #cut: ReturnType<typeof chunkCutter>
-  #vocals = 0
-  #mixture = 0
-  #estimate = 0
-  #freeMixture = 0
-  #freeEstimate = 0
+export function falseVocalsMeter(sampleRate: number) {
+  const cut = chunkCutter(sampleRate)
+  let chunk = { vocals: 0, mixture: 0, estimate: 0 }
+  const free = { mixture: 0, estimate: 0 }
+  return {
+    /** Adds samples of the true vocals, the mixture and the predicted vocals: the same channels, the same length. */
+    add(vocals: readonly Float32Array[], mixture: readonly Float32Array[], estimate: readonly Float32Array[]): void {
+      for (const { from, to, isFull } of cut(vocals[0]!.length)) {
+        chunk.vocals += energy(vocals, from, to)
+        chunk.mixture += energy(mixture, from, to)
+        chunk.estimate += energy(estimate, from, to)
+        if (!isFull) continue
+        if (chunk.vocals <= vocalFreeShare * chunk.mixture) {
+          free.mixture += chunk.mixture
+          free.estimate += chunk.estimate
+        }
+        chunk = { vocals: 0, mixture: 0, estimate: 0 }
+      }
+    },
 
-  constructor(sampleRate: number) {
-    this.#cut = chunkCutter(sampleRate)
-  }
-
-  /** Adds samples of the true vocals, the mixture and the predicted vocals: the same channels, the same length. */
-  add(vocals: readonly Float32Array[], mixture: readonly Float32Array[], estimate: readonly Float32Array[]): void {
-    for (const { from, to, isFull } of this.#cut(vocals[0]!.length)) {
-      this.#vocals += energy(vocals, from, to)
-      this.#mixture += energy(mixture, from, to)
-      this.#estimate += energy(estimate, from, to)
-      if (isFull) this.#endChunk()
-    }
-  }
-
-  /**
-   * Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN if there are none. An
-   * incomplete last chunk is left out.
-   */
-  get level(): number {
-    return this.#freeMixture === 0 ? NaN : 10 * Math.log10(this.#freeEstimate / this.#freeMixture)
-  }
-
-  #endChunk(): void {
-    if (this.#vocals <= vocalFreeShare * this.#mixture) {
-      this.#freeMixture += this.#mixture
-      this.#freeEstimate += this.#estimate
-    }
-    this.#vocals = this.#mixture = this.#estimate = 0
+    /**
+     * Energy of the predicted vocals over that of the mixture in these chunks, in dB; NaN if there are none. An
+     * incomplete last chunk is left out.
+     */
+    level: () => (free.mixture === 0 ? NaN : 10 * Math.log10(free.estimate / free.mixture)),
   }
 }
 

@@ -87,9 +87,6 @@ function errorOf({ code, message, cause }: LiveAnswer & { kind: 'failed' }): Ste
 }
 
 function lostThread(cause: unknown): StemworkError {
-  return new StemworkError(
-    'INTERNAL_ERROR',
-    'The thread that separates the stream has ended. Start the stream again.',
-    { retryable: true, cause },
-  )
+  const message = 'The thread that separates the stream has ended. Start the stream again.'
+  return new StemworkError('INTERNAL_ERROR', message, { retryable: true, cause })
 }

@@ -103,14 +103,14 @@ class Estimation {
   readonly #context: EstimationContext
   readonly #pool: FloatPool
   readonly #overlapAdd = new OverlapAdd()
-  readonly #complement: VocalsComplement
+  readonly #completed: (block: StemBlock) => StemBlock
   readonly #inFlight: Work[] = []
 
   constructor(estimator: Estimator, context: EstimationContext, pool: FloatPool) {
     this.#estimator = estimator
     this.#context = context
     this.#pool = pool
-    this.#complement = new VocalsComplement(estimator.architecture, context.targets)
+    this.#completed = vocalsComplement(estimator.architecture, context.targets)
     if (estimator.kept?.state) this.#overlapAdd.restore(estimator.kept.state)
   }
 
@@ -180,7 +180,7 @@ class Estimation {
   *#blockOf(segment: Segment, { start, sampleCount, stems }: FinishedAudio): Generator<StemBlock, void, void> {
     const offset = start - segment.start
     const block = this.#timed(() =>
-      this.#complement.completed({
+      this.#completed({
         sampleCount,
         stems,
         mixture: segment.planes.map((plane) => plane.subarray(offset, offset + sampleCount)),
@@ -202,17 +202,12 @@ class Estimation {
 }
 
 /** Derives the vocals for a model that only estimates the accompaniments: the mixture minus these. */
-class VocalsComplement {
-  readonly #isNeeded: boolean
-  readonly #scratch = new FloatPlanes()
-
-  constructor({ stems }: Architecture, targets: readonly StemName[]) {
-    this.#isNeeded = targets.includes('vocals') && !stems.includes('vocals')
-  }
-
-  completed(block: StemBlock): StemBlock {
+function vocalsComplement({ stems }: Architecture, targets: readonly StemName[]) {
+  const isNeeded = targets.includes('vocals') && !stems.includes('vocals')
+  const scratch = new FloatPlanes()
+  return (block: StemBlock): StemBlock => {
     const rest = block.stems.accompaniments
-    if (!this.#isNeeded || rest === undefined) return block
-    return { ...block, stems: { ...block.stems, vocals: this.#scratch.difference(block.mixture, rest) } }
+    if (!isNeeded || rest === undefined) return block
+    return { ...block, stems: { ...block.stems, vocals: scratch.difference(block.mixture, rest) } }
   }
 }

@@ -1,5 +1,4 @@
-import type { AudioStream } from '../../../media/dsp/audio-stream.js'
-import { delayed } from './delayed.js'
+import type { AudioBlock, AudioStream } from '../../../media/dsp/audio-stream.js'
 import type { EnsembleMember } from './aligned-blocks.js'
 import { combinedWaves } from './ensemble.js'
 import { type Band, type EnsembleAlgorithm, isSpectral, statisticOf } from '../../../models/ensemble-algorithm.js'
@@ -113,4 +112,19 @@ function blocksOf(
 function meanOf(members: readonly EnsembleMember[], targets: readonly StemName[]): EnsembleMember['blocks'] {
   const isAlone = members.length === 1 && members[0]!.delaySamples === 0
   return isAlone ? members[0]!.blocks : combinedWaves(members, targets, 'avg')
+}
+
+/** The stream with `sampleCount` samples of silence before it. */
+function delayed(stream: AudioStream, sampleCount: number): AudioStream {
+  if (sampleCount === 0) return stream
+  return {
+    ...stream,
+    sampleCount: stream.sampleCount === undefined ? undefined : stream.sampleCount + sampleCount,
+    blocks: delayedBlocks(stream, sampleCount),
+  }
+}
+
+async function* delayedBlocks({ blocks, channelCount }: AudioStream, sampleCount: number): AsyncGenerator<AudioBlock> {
+  yield { channels: Array.from({ length: channelCount }, () => new Float32Array(sampleCount)) }
+  yield* blocks
 }

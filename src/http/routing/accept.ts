@@ -4,6 +4,12 @@ export function prefersHtml(accept: string | null): boolean {
   return html > 0 && html > quality(accept, 'application/json') && html > quality(accept, 'application/problem+json')
 }
 
+/** The smallest encoding that the client accepts (RFC 9110, 12.5.3); `q=0` means that it refuses one. */
+export function acceptedEncoding(accept: string | null): 'br' | 'gzip' | 'identity' {
+  if (quality(accept, 'br') > 0) return 'br'
+  return quality(accept, 'gzip') > 0 ? 'gzip' : 'identity'
+}
+
 function quality(accept: string | null, type: string): number {
   for (const range of (accept ?? '').toLowerCase().split(',')) {
     const [name = '', ...parameters] = range.split(';').map((part) => part.trim())
