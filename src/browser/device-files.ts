@@ -1,4 +1,4 @@
-import { FileWriter } from '../core/media/encode/file-writer.js'
+import { fileWriter } from '../core/media/encode/file-writer.js'
 import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
 import { openPcmWriter } from '../core/media/encode/pcm-writer.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
@@ -19,7 +19,7 @@ async function openFile(
   { sampleRate, format }: { sampleRate: number; format: PcmFormat },
 ): Promise<StemFile> {
   const stream = await handle.createWritable()
-  const file = new FileWriter({
+  const file = fileWriter({
     // The writer reuses its memory once the promise has resolved; the stream copies the content before that.
     write: (content, position) => stream.write({ type: 'write', position, data: content as Uint8Array<ArrayBuffer> }),
     close: () => stream.close(),

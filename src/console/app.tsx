@@ -1,6 +1,7 @@
 import { render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ClientError } from '../client/client.js'
+import { listen } from './listen.js'
 import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
 import { ErrorNotice } from './error-notice.js'
@@ -111,12 +112,12 @@ function KeyedApp() {
     const code = codeOfLink()
     void (code === undefined ? enter() : ask(code))
     // A link that is opened in a tab of this page.
-    const onLink = () => {
-      const opened = codeOfLink()
-      if (opened !== undefined) void ask(opened)
-    }
-    addEventListener('hashchange', onLink)
-    return () => removeEventListener('hashchange', onLink)
+    return listen(window, {
+      hashchange() {
+        const opened = codeOfLink()
+        if (opened !== undefined) void ask(opened)
+      },
+    })
   }, [])
 
   if (access.kind === 'in')
@@ -137,11 +138,7 @@ function KeyedApp() {
         {access.kind === 'checking' && <p class="quiet centred">Loading …</p>}
         {access.kind === 'unreachable' && (
           <div class="stack">
-            <ErrorNotice problem={access.problem}>
-              <button type="button" onClick={access.retry}>
-                Try again
-              </button>
-            </ErrorNotice>
+            <ErrorNotice problem={access.problem} onAgain={access.retry} />
             {localStorage.getItem(offlineMark) !== null && <OfflinePage />}
           </div>
         )}

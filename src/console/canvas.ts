@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { listen } from './listen.js'
 
 /** Fits the canvas's pixels to its size on the screen; drawing is in CSS pixels. */
 export function canvasSize(canvas: HTMLCanvasElement): {
@@ -31,11 +32,10 @@ export function useRedraws(
   useEffect(() => {
     const observer = new ResizeObserver(draw)
     if (canvas.current) observer.observe(canvas.current)
-    const colours = matchMedia('(prefers-color-scheme: dark)')
-    colours.addEventListener('change', draw)
+    const unlisten = listen(matchMedia('(prefers-color-scheme: dark)'), { change: draw })
     return () => {
       observer.disconnect()
-      colours.removeEventListener('change', draw)
+      unlisten()
     }
   }, causes)
 }

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { listen } from './listen.js'
 import type { Client } from './page-client.js'
 import { toastMs, useMessages } from './messages.js'
 import { explained } from './explained.js'
@@ -31,9 +32,9 @@ export function useDeletions(client: Client): Deletions {
         destroy(id)
       }
     }
-    addEventListener('pagehide', flush)
+    const unlisten = listen(window, { pagehide: flush })
     return () => {
-      removeEventListener('pagehide', flush)
+      unlisten()
       flush()
     }
   }, [client])

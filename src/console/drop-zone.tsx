@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { listen } from './listen.js'
 
 /** A button that opens the file dialog. Files can be dropped anywhere on the page. */
 export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
@@ -22,14 +23,7 @@ export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
       const files = [...(event.dataTransfer?.files ?? [])]
       if (files.length > 0) take.current(files)
     }
-    addEventListener('dragover', over)
-    addEventListener('dragleave', leave)
-    addEventListener('drop', drop)
-    return () => {
-      removeEventListener('dragover', over)
-      removeEventListener('dragleave', leave)
-      removeEventListener('drop', drop)
-    }
+    return listen(window, { dragover: over, dragleave: leave, drop })
   }, [])
 
   return (

@@ -1,8 +1,14 @@
-import type { ComponentChildren } from 'preact'
 import type { Explanation } from './first-words.js'
 
+interface ErrorNoticeProps {
+  problem: Explanation
+  /** What can be done about it, and the label of its button. */
+  onAgain?(): void
+  label?: string
+}
+
 /** Tells a person what went wrong. Screen readers announce it at once. */
-export function ErrorNotice({ problem, children }: { problem: Explanation; children?: ComponentChildren }) {
+export function ErrorNotice({ problem, onAgain, label = 'Try again' }: ErrorNoticeProps) {
   return (
     <div class="problem" role="alert">
       <p>{problem.text}</p>
@@ -12,7 +18,11 @@ export function ErrorNotice({ problem, children }: { problem: Explanation; child
           <p class="quiet">{problem.detail}</p>
         </details>
       )}
-      {children}
+      {onAgain && (
+        <button type="button" onClick={onAgain}>
+          {label}
+        </button>
+      )}
     </div>
   )
 }

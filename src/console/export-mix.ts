@@ -1,6 +1,6 @@
 import { Dither } from '../core/media/dsp/dither.js'
 import type { AudioEncoder } from '../core/media/encode/audio-encoder.js'
-import { FileWriter, type WritableBytes } from '../core/media/encode/file-writer.js'
+import { type FileWriter, fileWriter, type WritableBytes } from '../core/media/encode/file-writer.js'
 import { formatTable } from '../core/media/encode/output-format.js'
 import { openPcmWriter } from '../core/media/encode/pcm-writer.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
@@ -27,7 +27,7 @@ export async function exportMix(
   const scale = highest > (steps - 1) / steps ? (steps - 3) / steps / highest : 1
   const noise = bits === 16 || bits === 24 ? new Dither(bits) : undefined
   const file = new BlobFile()
-  const encoder = await openEncoder(new FileWriter(file), format, tracks[0]?.source.sampleRate ?? 0)
+  const encoder = await openEncoder(fileWriter(file), format, tracks[0]?.source.sampleRate ?? 0)
   for (const [index, piece] of pieces.entries()) {
     const samples = new Float32Array(await piece.arrayBuffer())
     signal.throwIfAborted()

@@ -1,25 +1,33 @@
 import type { JobStatus } from '../client/client.js'
+import { statusWords } from './first-words.js'
 
-interface StatusFilterProps {
-  words: Record<JobStatus, string>
-  /** Undefined for all. */
-  chosen: string | undefined
-  onChange(status: JobStatus | undefined): void
+interface SegmentsProps<Value> {
+  legend: string
+  choices: readonly (readonly [value: Value, label: string])[]
+  chosen: unknown
+  onChange(value: Value): void
 }
 
-export function StatusFilter({ words, chosen, onChange }: StatusFilterProps) {
-  const statuses = Object.entries(words) as [JobStatus, string][]
+/** One of a few choices, all of which are visible. */
+export function Segments<Value>({ legend, choices, chosen, onChange }: SegmentsProps<Value>) {
   return (
     <fieldset class="segments">
-      <legend class="hidden">Status</legend>
-      {[[undefined, 'All'] as const, ...statuses].map(([status, label]) => (
+      <legend class="hidden">{legend}</legend>
+      {choices.map(([value, label]) => (
         <label key={label}>
-          <input type="radio" name="status" checked={chosen === status} onChange={() => onChange(status)} />
+          <input type="radio" name={legend} checked={chosen === value} onChange={() => onChange(value)} />
           <span>{label}</span>
         </label>
       ))}
     </fieldset>
   )
+}
+
+const statuses = Object.entries(statusWords) as [JobStatus, string][]
+
+/** Undefined stands for all. */
+export function StatusFilter(props: Pick<SegmentsProps<JobStatus | undefined>, 'chosen' | 'onChange'>) {
+  return <Segments legend="Status" choices={[[undefined, 'All'], ...statuses]} {...props} />
 }
 
 interface SelectFilterProps {

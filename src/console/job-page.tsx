@@ -139,13 +139,7 @@ function JobPage({ client, store, commands, uploads, id = '', upload, tab }: Job
           Song
         </h1>
       )}
-      {problem && (
-        <ErrorNotice problem={problem}>
-          <button type="button" onClick={() => setReads((now) => now + 1)}>
-            Try again
-          </button>
-        </ErrorNotice>
-      )}
+      {problem && <ErrorNotice problem={problem} onAgain={() => setReads((now) => now + 1)} />}
       {!isKnown && !problem && <p class="quiet">Loading …</p>}
       {isKnown && (
         <nav class="tabs" aria-label="Views of this song">
@@ -166,13 +160,11 @@ function JobPage({ client, store, commands, uploads, id = '', upload, tab }: Job
       {isKnown && (
         <div class="stack" hidden={tab !== 'player'}>
           {job?.error && (
-            <ErrorNotice problem={explainFailure(job.error)}>
-              {canRepeat(job) && (
-                <button type="button" onClick={() => void again()}>
-                  Send again
-                </button>
-              )}
-            </ErrorNotice>
+            <ErrorNotice
+              problem={explainFailure(job.error)}
+              onAgain={canRepeat(job) ? () => void again() : undefined}
+              label="Send again"
+            />
           )}
           {(!job || job.result || !hasEnded(job)) && (
             <Results client={client} job={job} upload={upload} commands={commands} onRhythm={setRhythm} />
@@ -218,11 +210,11 @@ function Sending({ heading, upload, uploads }: SendingProps) {
         </span>
       </header>
       {problem && (
-        <ErrorNotice problem={problem}>
-          <button type="button" onClick={() => uploads.with((queue) => queue.retry(number))}>
-            {state === 'refused' ? 'Send anyway' : 'Send again'}
-          </button>
-        </ErrorNotice>
+        <ErrorNotice
+          problem={problem}
+          onAgain={() => uploads.with((queue) => queue.retry(number))}
+          label={state === 'refused' ? 'Send anyway' : 'Send again'}
+        />
       )}
     </>
   )

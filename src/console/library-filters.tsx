@@ -1,7 +1,6 @@
 import type { WorkflowSummary } from '../client/client.js'
 import { SelectFilter, StatusFilter } from './filter-controls.js'
 import type { ListFilters } from './route.js'
-import { statusWords } from './first-words.js'
 
 const times = [
   ['1', 'Last 24 hours'],
@@ -27,7 +26,7 @@ export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersP
         value={filters.search ?? ''}
         onInput={({ currentTarget: { value } }) => change({ search: value || undefined })}
       />
-      <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => change({ status })} />
+      <StatusFilter chosen={filters.status} onChange={(status) => change({ status })} />
       <SelectFilter
         label="Created"
         all="Any time"

@@ -94,13 +94,7 @@ export function Library(props: LibraryProps) {
           workflows={workflows}
           onChange={(next) => location.replace(libraryAddress(next))}
         />
-        {list.problem && (
-          <ErrorNotice problem={list.problem}>
-            <button type="button" onClick={() => list.retry()}>
-              Try again
-            </button>
-          </ErrorNotice>
-        )}
+        {list.problem && <ErrorNotice problem={list.problem} onAgain={() => list.retry()} />}
         {jobs && jobs.length > 0 && (
           <BulkBar
             selected={selected}

@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { ClientError } from '../client/client.js'
+import { listen } from './listen.js'
 import type { Client } from './page-client.js'
 import { JobStore } from './job-store.js'
 
@@ -35,21 +36,20 @@ export function useLiveJobs(client: Client, onRefused: () => void): { jobs: JobS
         })
     }
     // The browser knows at once what the stream would show only by its silence.
-    const onOffline = () => {
-      stop.abort()
-      setState({ state: 'reconnecting' })
-    }
-    const onOnline = () => {
-      stop.abort()
-      follow()
-    }
-    addEventListener('offline', onOffline)
-    addEventListener('online', onOnline)
+    const unlisten = listen(window, {
+      offline() {
+        stop.abort()
+        setState({ state: 'reconnecting' })
+      },
+      online() {
+        stop.abort()
+        follow()
+      },
+    })
     follow()
     return () => {
       stop.abort()
-      removeEventListener('offline', onOffline)
-      removeEventListener('online', onOnline)
+      unlisten()
     }
   }, [client])
 

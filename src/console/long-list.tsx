@@ -1,5 +1,6 @@
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks'
+import { listen } from './listen.js'
 
 /** Rows are made this far beyond the view: for a quick scroll, and for the Tab key. */
 const marginPixels = 600
@@ -92,12 +93,7 @@ function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: numb
       onMove()
     }
     onMove()
-    addEventListener('scroll', onMove, { passive: true })
-    addEventListener('resize', onResize)
-    return () => {
-      removeEventListener('scroll', onMove)
-      removeEventListener('resize', onResize)
-    }
+    return listen(window, { scroll: onMove, resize: onResize })
   }, [position])
   useLayoutEffect(() => {
     const isMeasured = measure(list.current, heights)

@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect } from 'preact/hooks'
+import { listen } from './listen.js'
 
 /** What keys do in the player. */
 export interface MixerActions {
@@ -49,8 +50,7 @@ export function useMixerKeys(actions: MixerActions): void {
       if (event.key === ' ' && target.closest('button')) return
       if (perform(event, actions)) event.preventDefault()
     }
-    addEventListener('keydown', onKey)
-    return () => removeEventListener('keydown', onKey)
+    return listen(window, { keydown: onKey })
   })
 }
 
@@ -66,14 +66,7 @@ export function useFocusBack(player: RefObject<HTMLElement | null>): void {
     const giveBack = ({ target }: Event) => {
       if (isPointed && (target as HTMLElement).matches('[type=radio], select')) element?.focus({ preventScroll: true })
     }
-    element?.addEventListener('pointerdown', point)
-    element?.addEventListener('keydown', point)
-    element?.addEventListener('change', giveBack)
-    return () => {
-      element?.removeEventListener('pointerdown', point)
-      element?.removeEventListener('keydown', point)
-      element?.removeEventListener('change', giveBack)
-    }
+    return element ? listen(element, { pointerdown: point, keydown: point, change: giveBack }) : undefined
   }, [])
 }
 

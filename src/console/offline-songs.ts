@@ -1,7 +1,7 @@
 import { ClientError, type Job } from '../client/client.js'
 import type { Peaks } from '../client/job.js'
 import type { Client, SongClient } from './page-client.js'
-import { ResultFiles } from './result-files.js'
+import { resultFiles } from './result-files.js'
 import { baseUrl, offlineMark } from './session.js'
 import { isAudio } from './stem-names.js'
 
@@ -44,7 +44,7 @@ export async function keepOffline(
   job: Job,
   { signal, onProgress }: { signal: AbortSignal; onProgress(share: number): void },
 ): Promise<void> {
-  const files = new ResultFiles(client, job)
+  const files = resultFiles(client, job)
   const isSound = (name: string) => isAudio(files.storedName(name))
   const names = files.names.filter((name) => isSound(name) || name === 'analysis')
   const bytes = names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)

@@ -10,7 +10,7 @@ import { Mixer } from './mixer.js'
 import type { PcmSource } from './pcm-source.js'
 import { PianoRoll } from './piano-roll.js'
 import { Report } from './report.js'
-import { ResultFiles } from './result-files.js'
+import { type ResultFiles, resultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from './rhythm.js'
 import type { Upload } from './upload.js'
@@ -35,7 +35,7 @@ interface ResultsProps {
  * to hear, else below the stems, so that nothing moves until the end. Then come the files to download.
  */
 export function Results({ client, job, upload, commands, isOffline, onRhythm }: ResultsProps) {
-  const files = useMemo(() => (job?.result ? new ResultFiles(client, job) : undefined), [client, job?.id, !job?.result])
+  const files = useMemo(() => (job?.result ? resultFiles(client, job) : undefined), [client, job?.id, !job?.result])
   const [problem, setProblem] = useState<Explanation>()
   const onError = (error: unknown) => setProblem(explain(error))
   const { stems, whole, heard } = useHeard({ client, job, upload, files, onError })

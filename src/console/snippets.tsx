@@ -1,11 +1,15 @@
 import { useRef, useState } from 'preact/hooks'
 import type { Job } from '../client/client.js'
 import { copyText } from './copy-text.js'
+import { Segments } from './filter-controls.js'
 import { useMessages } from './messages.js'
 import { baseUrl } from './session.js'
 
-const languages = ['curl', 'JavaScript'] as const
-type Language = (typeof languages)[number]
+const languages = [
+  ['curl', 'curl'],
+  ['JavaScript', 'JavaScript'],
+] as const
+type Language = (typeof languages)[number][0]
 
 /** The same job by program. The key and the input are the reader's to fill in. */
 export function Snippets({ job }: { job: Job }) {
@@ -17,15 +21,7 @@ export function Snippets({ job }: { job: Job }) {
     <section class="card screen" aria-labelledby="snippets-title">
       <div class="line">
         <h2 id="snippets-title">Do the same from a program</h2>
-        <fieldset class="segments">
-          <legend class="hidden">Language</legend>
-          {languages.map((one) => (
-            <label key={one}>
-              <input type="radio" name="language" checked={language === one} onChange={() => setLanguage(one)} />
-              <span>{one}</span>
-            </label>
-          ))}
-        </fieldset>
+        <Segments legend="Language" choices={languages} chosen={language} onChange={setLanguage} />
       </div>
       <pre ref={shown} tabIndex={0}>
         {text}

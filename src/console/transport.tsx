@@ -1,3 +1,4 @@
+import { Segments } from './filter-controls.js'
 import type { LaneView } from './lane.js'
 import { stepSeconds } from './mixer-keys.js'
 import type { MixSettings } from './mix-settings.js'
@@ -16,6 +17,15 @@ interface TransportProps {
   onToggle(): void
   onZoom(factor: number): void
 }
+
+const sounds = [
+  [false, 'Mix'],
+  [true, 'Original'],
+] as const
+const pictures = [
+  ['waveform', 'Waveform'],
+  ['spectrogram', 'Spectrogram'],
+] as const
 
 /** Play, position, and what concerns all lanes. */
 export function Transport(props: TransportProps) {
@@ -55,30 +65,9 @@ export function Transport(props: TransportProps) {
       </div>
       <div class="tools">
         {hasOriginal && (
-          <fieldset class="segments">
-            <legend class="hidden">What is heard</legend>
-            {[false, true].map((one) => (
-              <label key={String(one)}>
-                <input
-                  type="radio"
-                  name="original"
-                  checked={mix.isOriginal === one}
-                  onChange={() => mix.setOriginal(one)}
-                />
-                <span>{one ? 'Original' : 'Mix'}</span>
-              </label>
-            ))}
-          </fieldset>
+          <Segments legend="What is heard" choices={sounds} chosen={mix.isOriginal} onChange={mix.setOriginal} />
         )}
-        <fieldset class="segments">
-          <legend class="hidden">Picture</legend>
-          {(['waveform', 'spectrogram'] as const).map((one) => (
-            <label key={one}>
-              <input type="radio" name="picture" checked={picture === one} onChange={() => props.onPicture(one)} />
-              <span>{one === 'waveform' ? 'Waveform' : 'Spectrogram'}</span>
-            </label>
-          ))}
-        </fieldset>
+        <Segments legend="Picture" choices={pictures} chosen={picture} onChange={props.onPicture} />
         <ZoomButtons onZoom={props.onZoom} />
         <label class="slider">
           Volume

@@ -3,6 +3,7 @@ import type { Client } from './page-client.js'
 import type { Choices } from './choices.js'
 import { later } from './later-parts.js'
 import { unreachable } from './first-words.js'
+import { listen } from './listen.js'
 import { useMessages } from './messages.js'
 import type { UploadListener, UploadsPage } from './upload.js'
 import type { UploadQueue, Uploads } from './upload-queue.js'
@@ -19,12 +20,10 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
   const { list, made } = queue.current ?? none
 
   const isSending = list.some(({ state }) => state !== 'failed' && state !== 'refused')
-  useEffect(() => {
-    if (!isSending) return
-    const onLeave = (event: BeforeUnloadEvent) => event.preventDefault()
-    addEventListener('beforeunload', onLeave)
-    return () => removeEventListener('beforeunload', onLeave)
-  }, [isSending])
+  useEffect(
+    () => (isSending ? listen(window, { beforeunload: (event) => event.preventDefault() }) : undefined),
+    [isSending],
+  )
   useEffect(() => () => queue.current?.stop(), [])
 
   return {

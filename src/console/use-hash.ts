@@ -2,9 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 
 /** With a question mark, or empty. */
 export function queryOf(filters: object): string {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(filters) as [string, string | undefined][])
-    if (value !== undefined && value !== '') query.set(name, value)
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value))
   return query.size > 0 ? `?${query.toString()}` : ''
 }
 

@@ -35,12 +35,6 @@ export function whenUsed<Props extends object>(
     if (Part) return <Part {...props} />
     if (place) return place
     if (!isLost) return <p class="quiet">Loading …</p>
-    return (
-      <ErrorNotice problem={{ text: unreachable }}>
-        <button type="button" onClick={attempt}>
-          Try again
-        </button>
-      </ErrorNotice>
-    )
+    return <ErrorNotice problem={{ text: unreachable }} onAgain={attempt} />
   }
 }

@@ -45,6 +45,10 @@ export function fullJob(fields: Partial<JobRecord> = {}): JobRecord {
   })
 }
 
+export function withKey(key: string, fields: Partial<JobRecord> = {}): JobRecord {
+  return sampleJob({ idempotency: { key, digest: 'd1' }, ...fields })
+}
+
 export const sampleError: JobError = {
   code: 'INTERNAL_ERROR',
   title: 'The service failed',

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { StemworkError } from '../core/engine/errors.js'
 import { type JobStoreContext, passWindow } from './job-store-context.js'
-import { cancel, fail, requeue, sampleJob, succeed, together } from './job-samples.js'
+import { cancel, fail, requeue, sampleJob, succeed, together, withKey } from './job-samples.js'
 import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
-
-const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd' }, ...fields })
 
 export const limitCases = {
   async '200 simultaneous creates make exactly as many jobs as the limit allows'({ store }) {
@@ -116,7 +114,7 @@ export const limitCases = {
 
   // oxlint-disable-next-line complexity -- no branches: one scenario, it counts `?.`
   async 'a failed job can be queued again as if it were new; a job in any other state cannot'({ store, advance }) {
-    const { job } = await store.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }))
+    const { job } = await store.create(withKey('k'))
     const withoutRoom = { kind: 'retry', maxQueued: 1, quota: { jobs: 0 } } as const
     assertNone(await store.apply(job.id, withoutRoom), 'A queued job cannot be retried, room or not.')
     const running = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })

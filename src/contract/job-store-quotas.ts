@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { StemworkError } from '../core/engine/errors.js'
 import type { Quota } from '../core/engine/job/quota.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
-import { cancel, claimed, fail, sampleJob, succeed, together } from './job-samples.js'
+import { cancel, claimed, fail, sampleJob, succeed, together, withKey } from './job-samples.js'
 import type { JobStoreContext } from './job-store-context.js'
 import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
@@ -17,9 +17,7 @@ export const quotaCases = {
     await store.apply(ended.id, cancel())
     const quota = { jobs: 7 }
     const outcomes = await Promise.allSettled([
-      ...Array.from({ length: 20 }, (_, n) =>
-        store.create(sampleJob(n % 2 ? { idempotency: { key: `k${n}`, digest: 'd' } } : {}), { quota }),
-      ),
+      ...Array.from({ length: 20 }, (_, n) => store.create(n % 2 ? withKey(`k${n}`) : sampleJob(), { quota })),
       store.apply(ended.id, { kind: 'retry', quota }),
     ])
     const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
@@ -49,10 +47,9 @@ export const quotaCases = {
   },
 
   async 'a repeated idempotency key counts once, and returns its job even if the quota is used up'({ store }) {
-    const keyed = () => sampleJob({ idempotency: { key: 'k', digest: 'd' } })
-    const { job } = await store.create(keyed(), { quota: { jobs: 1 } })
+    const { job } = await store.create(withKey('k1'), { quota: { jobs: 1 } })
     assert.deepEqual(
-      await store.create(keyed(), { quota: { jobs: 1 } }),
+      await store.create(withKey('k1'), { quota: { jobs: 1 } }),
       { job, created: false },
       'A repeated idempotency key returns its job, although the quota is used up.',
     )

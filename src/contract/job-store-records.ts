@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { jobRecordSchema } from '../core/engine/job/job.js'
 import { type JobStoreContext, passWindow } from './job-store-context.js'
-import { cancel, claim, fullJob, heartbeat, sampleJob, succeed, together } from './job-samples.js'
+import { cancel, claim, fullJob, heartbeat, sampleJob, succeed, together, withKey } from './job-samples.js'
 import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
-
-const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd1' }, ...fields })
 
 export const recordCases = {
   async 'every field of a created job is read back as it was given'({ store }) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workflow.js'
 import { rhythmOf } from '../../src/core/media/analysis/rhythm.js'
-import { BeatLogitsReader } from '../../src/core/media/analysis/beats/beat-logits.js'
+import { beatLogitsReader } from '../../src/core/media/analysis/beats/beat-logits.js'
 import { beatTimes } from '../../src/core/media/analysis/beats/beat-times.js'
 import { LogMel } from '../../src/core/media/analysis/beats/log-mel.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
@@ -100,7 +100,7 @@ describe('the chunks', () => {
     ],
   ])('of %d frames begin and end where the reference implementation cuts them', async (count, wanted) => {
     const chunks: number[][] = []
-    const reader = new BeatLogitsReader(async (frames, frameCount) => {
+    const reader = beatLogitsReader(async (frames, frameCount) => {
       // The first band is the number of the frame, from 1 on; silence is 0.
       const numbers = Array.from({ length: frameCount }, (_, i) => frames[128 * i])
       const first = numbers.findIndex((number) => number! > 0)

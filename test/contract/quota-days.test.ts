@@ -9,7 +9,7 @@ import { memoryJobs } from '../../src/adapters/memory.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import type { Backend } from '../../src/adapters/stores/keyv/backend.js'
 import { keyvJobs } from '../../src/adapters/stores/keyv/keyv-jobs.js'
-import { UsageEntries } from '../../src/adapters/stores/keyv/usage-entries.js'
+import { usageEntries } from '../../src/adapters/stores/keyv/usage-entries.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { dayMs } from '../../src/core/engine/job/quota.js'
@@ -53,7 +53,7 @@ test('in Keyv, what is made at midnight takes nothing of the next day with it', 
     read: async (key: string) => stored.get(key),
     write: async (...[key, text]: [string, string]) => void stored.set(key, text),
   }
-  const usage = new UsageEntries(backend as unknown as Backend, () => now)
+  const usage = usageEntries(backend as unknown as Backend, () => now)
   await usage.add('a', { jobs: 4 })
   await usage.taking('a', { jobs: 5 }, 1, async () => (now += dayMs))
   expect(await usage.read('a')).toEqual({ jobs: 0, audioSeconds: 0, bytes: 0 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { EncoderState } from '../../src/core/media/encode/audio-encoder.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
-import { GrowingPeaks, type GrowingPeaksOptions } from '../../src/core/media/pictures/growing-peaks.js'
+import { openGrowingPeaks, type GrowingPeaksOptions } from '../../src/core/media/pictures/growing-peaks.js'
 import { plainCopy } from '../../src/adapters/stores/shared/plain-copy.js'
 import { noise } from '../separation/tracks.js'
 import { folderOfEachTest } from '../temporary-folder.js'
@@ -19,7 +19,7 @@ const path = join(folder, 'stem.wav.part')
 
 async function open(options: Partial<GrowingPeaksOptions> = {}, from?: EncoderState) {
   const encoder = await openEncoder(path, { sampleRate: rate, channels: 2, format: '16', from })
-  return GrowingPeaks.open(encoder, `${path}.peaks`, { sampleRate: rate, from: from?.peaks, ...options })
+  return openGrowingPeaks(encoder, `${path}.peaks`, { sampleRate: rate, from: from?.peaks, ...options })
 }
 
 async function peaks(): Promise<number[]> {

@@ -15,16 +15,14 @@ import { clockTime } from './times.js'
 
 const refreshMs = 3000
 
-type Access = { kind: 'out'; problem?: string } | { kind: 'in' }
-
 function App() {
-  const [access, setAccess] = useState<Access>({ kind: 'in' })
-  const refused = useCallback((problem?: string) => setAccess({ kind: 'out', problem }), [])
-  if (access.kind === 'in') return <Pages onOut={refused} />
+  const [out, setOut] = useState<{ problem?: string }>()
+  const refused = useCallback((problem?: string) => setOut({ problem }), [])
+  if (!out) return <Pages onOut={refused} />
   const enter = async (key: string) => {
     try {
       await signIn(key)
-      setAccess({ kind: 'in' })
+      setOut(undefined)
     } catch (error) {
       const isWrong = ClientError.is(error) && error.status === 401
       refused(isWrong ? 'This key is not the one that the service was started with.' : errorText(error))
@@ -36,7 +34,7 @@ function App() {
         <Brand />
       </header>
       <main>
-        <SignIn problem={access.problem} onKey={(key) => void enter(key)} />
+        <SignIn problem={out.problem} onKey={(key) => void enter(key)} />
       </main>
     </>
   )
@@ -98,29 +96,21 @@ function useOverview(onOut: (problem?: string) => void) {
     },
     [onOut],
   )
-  const refresh = useCallback(async () => {
-    try {
-      setOverview(await service.overview())
+  useEffect(() => {
+    const read = (found: Overview) => {
+      setOverview(found)
       wasIn.current = true
       setProblem(undefined)
-    } catch (error) {
-      fail(error)
     }
-  }, [fail])
-  useEffect(() => {
-    void refresh()
-    const timer = setInterval(() => document.visibilityState === 'visible' && void refresh(), refreshMs)
+    const refresh = () => void service.overview().then(read, fail)
+    refresh()
+    const timer = setInterval(() => document.visibilityState === 'visible' && refresh(), refreshMs)
     return () => clearInterval(timer)
-  }, [refresh])
+  }, [fail])
   const changing =
     <Given extends unknown[]>(send: (...given: Given) => Promise<Overview>) =>
-    async (...given: Given) => {
-      try {
-        setOverview(await send(...given))
-      } catch (error) {
-        fail(error)
-      }
-    }
+    (...given: Given) =>
+      send(...given).then(setOverview, fail)
   return { overview, problem, fail, change: changing(service.change), setWorker: changing(service.setWorker) }
 }
 

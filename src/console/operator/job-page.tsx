@@ -94,14 +94,7 @@ function useJob(id: string, at: number, onError: (error: unknown) => void) {
     },
     [onError],
   )
-  const remove = async () => {
-    try {
-      await service.delete(id)
-      setGone(true)
-    } catch (error) {
-      onError(error)
-    }
-  }
+  const remove = () => service.delete(id).then(() => setGone(true), onError)
   // Each time the overview is read.
   useEffect(() => void load(() => service.job(id)), [id, load, at])
   return { job, isGone, load, remove }

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { JobPage, JobRow, Overview } from '../../http/operator/answers.js'
 import { SelectFilter, StatusFilter } from '../filter-controls.js'
-import { jobStateWords, statusWords } from '../first-words.js'
+import { jobStateWords } from '../first-words.js'
 import { durationWords } from '../job-words.js'
 import { jobAddress, jobsAddress } from './address.js'
 import { BulkLevers } from './bulk-levers.js'
@@ -105,7 +105,7 @@ function Filters({
     <form class="flow filters" role="search" onSubmit={(event) => event.preventDefault()}>
       <TextFilter label="Id, name or batch" text={filters.text} onChange={(text) => onChange({ text })} />
       <TextFilter label="Error" text={filters.error} onChange={(error) => onChange({ error })} />
-      <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => onChange({ status })} />
+      <StatusFilter chosen={filters.status} onChange={(status) => onChange({ status })} />
       <SelectFilter
         label="Workflow"
         all="All workflows"

@@ -1,6 +1,7 @@
 import type { RefObject } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import type { LimitFacts } from '../../http/operator/answers.js'
+import { ErrorNotice } from '../error-notice.js'
 import { errorText, type LimitChange, service } from './service.js'
 
 const figures = [
@@ -42,11 +43,7 @@ export function LimitsForm({ app, name }: { app: string; name: string }) {
                 onText={(text) => setTexts({ ...texts, [figure]: text })}
               />
             ))}
-          {problem !== '' && (
-            <p class="problem" role="alert">
-              {problem}
-            </p>
-          )}
+          {problem !== '' && <ErrorNotice problem={{ text: problem }} />}
           <div class="buttons">
             <button type="button" onClick={() => dialog.current?.close()}>
               Back

@@ -20,7 +20,7 @@ type OnWorker = (name: string, state: WorkerState) => Promise<void>
 
 export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
   const { queues, rates, rules, problems, warnings } = overview
-  const sum = (pick: (queue: QueueFacts) => number) => queues.reduce((total, queue) => total + pick(queue), 0)
+  const sum = (figure: 'queued' | 'running') => queues.reduce((total, queue) => total + queue[figure], 0)
   const more = queues.some((queue) => queue.isMore) ? '+' : ''
   const failed = rates.reduce((total, rate) => total + rate.failed, 0)
   const finished = rates.reduce((total, rate) => total + rate.succeeded, 0)
@@ -44,14 +44,10 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
       <section class="two figures" aria-label="Now">
         <Figure
           label="Waiting"
-          value={sum((queue) => queue.queued).toLocaleString() + more}
+          value={sum('queued').toLocaleString() + more}
           href={jobsAddress({ status: 'QUEUED' })}
         />
-        <Figure
-          label="Running"
-          value={sum((queue) => queue.running).toLocaleString()}
-          href={jobsAddress({ status: 'STARTED' })}
-        />
+        <Figure label="Running" value={sum('running').toLocaleString()} href={jobsAddress({ status: 'STARTED' })} />
         <Figure
           label="Done in the last hour"
           value={finished.toLocaleString()}

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { OnsetFinder } from '../../../src/core/media/dsp/stretch/onset-finder.js'
+import { onsetFinder } from '../../../src/core/media/dsp/stretch/onset-finder.js'
 
 describe('an onset', () => {
   /** Energies of blocks of 3 samples, which the slope has in the middle one. */
   function found(energies: readonly number[], channelCount = 1): number[] {
-    const finder = new OnsetFinder(1000, channelCount)
+    const finder = onsetFinder(1000, channelCount)
     const samples: number[] = []
     let level = 0
     energies.forEach((value, index) => {
@@ -28,7 +28,7 @@ describe('an onset', () => {
     expect(found([...quiet.map(() => 0), 1, 0], 2)).toEqual([73])
     expect(found(quiet.map(() => 0))).toEqual([])
     // Not the first sample that differs, where a twentieth of the energy has come.
-    expect(new OnsetFinder(1000, 1).push([Float32Array.of(0, 0.1, 1.1, 1.1, 1.1, 1.1)], 6)).toEqual([2])
+    expect(onsetFinder(1000, 1).push([Float32Array.of(0, 0.1, 1.1, 1.1, 1.1, 1.1)], 6)).toEqual([2])
   })
 
   test('is six times the mean of ten blocks before, and two and a half times the strongest', () => {
@@ -54,7 +54,7 @@ describe('an onset', () => {
       const slopes = [...before.flatMap((slope) => [slope, 0, 0]), ...last]
       let level = 0
       const samples = Float32Array.from(slopes, (slope) => (level += slope))
-      return new OnsetFinder(1000, 1).push([samples], samples.length).at(-1)
+      return onsetFinder(1000, 1).push([samples], samples.length).at(-1)
     }
     const ones = Array.from({ length: 30 }, () => 1)
     expect([loud(ones, 2, 1, 1), loud(ones, 2, 1, 0)]).toEqual([90, 0])
@@ -65,15 +65,15 @@ describe('an onset', () => {
   test('is found on blocks of 3 ms, rounded, of at least a sample', () => {
     const step = (at: number) => Float32Array.from({ length: at + 2 }, (_, i) => (i < at ? 0 : 1))
     // What is not in a whole block is not judged.
-    expect(new OnsetFinder(500, 1).push([step(40)], 41)).toEqual([])
-    expect(new OnsetFinder(500, 1).push([step(40)], 42)).toEqual([40])
-    expect(new OnsetFinder(100, 1).push([step(40)], 41)).toEqual([40])
+    expect(onsetFinder(500, 1).push([step(40)], 41)).toEqual([])
+    expect(onsetFinder(500, 1).push([step(40)], 42)).toEqual([40])
+    expect(onsetFinder(100, 1).push([step(40)], 41)).toEqual([40])
   })
 
   test('begins where a twentieth of the energy of its block has come, all samples so far together', () => {
     const slopes = [0.03, 0.015, 0.955].map(Math.sqrt)
     let level = 0
     const samples = Float32Array.from([0, 0, 0, ...slopes], (slope) => (level += slope))
-    expect(new OnsetFinder(1000, 1).push([samples], 6)).toEqual([5])
+    expect(onsetFinder(1000, 1).push([samples], 6)).toEqual([5])
   })
 })

@@ -1,4 +1,4 @@
-import { OnsetFinder } from '../../../src/core/media/dsp/stretch/onset-finder.js'
+import { onsetFinder } from '../../../src/core/media/dsp/stretch/onset-finder.js'
 import { TimeMap } from '../../../src/core/media/dsp/stretch/time-map.js'
 import type { TimeStretchOptions } from '../../../src/core/media/dsp/stretch/time-stretch.js'
 
@@ -97,7 +97,7 @@ export function plainStretch(
       .reduce((total, plane) => total.map((value, i) => value + plane[i]!)),
   )
   const map = new TimeMap(size, ratios[0]!)
-  for (const onset of new OnsetFinder(sampleRate, channelCount).push(mix, length)) map.addOnset(onset)
+  for (const onset of onsetFinder(sampleRate, channelCount).push(mix, length)) map.addOnset(onset)
   const window = Array.from({ length: size }, (_, i) => Math.sin((Math.PI * i) / size) ** 2)
   const transform = plainTransform(size)
   const frame = (plane: Float32Array, start: number) => transform.of(window.map((w, i) => w * (plane[start + i] ?? 0)))

@@ -22,37 +22,30 @@ export interface DamagedEntry {
 /** Longer than any lease and any process that could still write to the job. */
 export const tombstoneMs = 24 * 60 * 60 * 1000
 
-export class JobRecords {
-  readonly #backend: Backend
+export type JobRecords = ReturnType<typeof jobRecords>
 
-  constructor(backend: Backend) {
-    this.#backend = backend
-  }
+export function jobRecords(backend: Backend) {
+  return {
+    read: async (id: string) => parse(id, await backend.read(recordKey(id))),
 
-  async read(id: string): Promise<JobEntry | DamagedEntry | undefined> {
-    return parse(id, await this.#backend.read(recordKey(id)))
-  }
+    async readMany(ids: readonly string[]): Promise<ReturnType<typeof parse>[]> {
+      const texts = await backend.readMany(ids.map(recordKey))
+      return ids.map((id, index) => parse(id, texts[index]))
+    },
 
-  async readMany(ids: readonly string[]): Promise<(JobEntry | DamagedEntry | undefined)[]> {
-    const texts = await this.#backend.readMany(ids.map(recordKey))
-    return ids.map((id, index) => parse(id, texts[index]))
-  }
+    /** Returns the job as it will be read back, sharing nothing with the one given. */
+    async write(job: JobRecord, version: number): Promise<JobRecord> {
+      const text = JSON.stringify({ version, job })
+      await backend.write(recordKey(job.id), text)
+      return (JSON.parse(text) as { job: JobRecord }).job
+    },
 
-  /** Returns the job as it will be read back, sharing nothing with the one given. */
-  async write(job: JobRecord, version: number): Promise<JobRecord> {
-    const text = JSON.stringify({ version, job })
-    await this.#backend.write(recordKey(job.id), text)
-    return (JSON.parse(text) as { job: JobRecord }).job
-  }
+    /** Leaves a tombstone, so that a late write of another process does not find the key free. */
+    leaveTombstone: (id: string, version: number) =>
+      backend.write(recordKey(id), JSON.stringify({ version, purged: true }), tombstoneMs),
 
-  /** Leaves a tombstone, so that a late write of another process does not find the key free. */
-  async leaveTombstone(id: string, version: number): Promise<void> {
-    await this.#backend.write(recordKey(id), JSON.stringify({ version, purged: true }), tombstoneMs)
-  }
-
-  /** For backends that keep expired entries. */
-  async remove(id: string): Promise<void> {
-    await this.#backend.remove(recordKey(id))
+    /** For backends that keep expired entries. */
+    remove: (id: string) => backend.remove(recordKey(id)),
   }
 }
 

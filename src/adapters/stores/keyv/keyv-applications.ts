@@ -2,7 +2,7 @@ import type { Keyv } from 'keyv'
 import { z } from 'zod'
 import { apiKeySchema, applicationSchema, type ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import { Backend, keyPart, parsed } from './backend.js'
-import { AnswerDeadline } from './answer-deadline.js'
+import { type AnswerDeadline, answerWithin } from './answer-deadline.js'
 import { KeyLocks } from './key-locks.js'
 
 export interface KeyvApplicationsOptions {
@@ -26,13 +26,13 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
 
   return {
     putApplication: (application) => put(applicationIndex, application.id, applicationKey, JSON.stringify(application)),
-    getApplication: (id) => AnswerDeadline.run(timeoutMs, () => get(applicationKey(id), applicationSchema)),
+    getApplication: (id) => answerWithin(timeoutMs, () => get(applicationKey(id), applicationSchema)),
     listApplications: () => list(applicationIndex, applicationKey, applicationSchema),
     putKey: (key) => put(keyIndex(key.app), key.id, apiKeyKey, JSON.stringify(key)),
-    getKey: (id) => AnswerDeadline.run(timeoutMs, () => get(apiKeyKey(id), apiKeySchema)),
+    getKey: (id) => answerWithin(timeoutMs, () => get(apiKeyKey(id), apiKeySchema)),
     listKeys: (app) => list(keyIndex(app), apiKeyKey, apiKeySchema),
     deleteKey: ({ id, app }) =>
-      AnswerDeadline.run(timeoutMs, async (deadline) => {
+      answerWithin(timeoutMs, async (deadline) => {
         await locks.hold(apiKeyKey(id), () => backend.remove(apiKeyKey(id)))
         await changeIds(keyIndex(app), deadline, (ids) => (ids.includes(id) ? ids.filter((each) => each !== id) : ids))
       }),
@@ -42,7 +42,7 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
    * The list of ids first: a record that no list names would never be found, while an id without a record is skipped.
    */
   async function put(index: string, id: string, keyOf: (id: string) => string, text: string): Promise<void> {
-    await AnswerDeadline.run(timeoutMs, async (deadline) => {
+    await answerWithin(timeoutMs, async (deadline) => {
       await changeIds(index, deadline, (ids) => (ids.includes(id) ? ids : [...ids, id]))
       await locks.hold(keyOf(id), async () => {
         deadline.check()
@@ -70,7 +70,7 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
     keyOf: (id: string) => string,
     schema: z.ZodType<Entry>,
   ): Promise<Entry[]> {
-    return AnswerDeadline.run(timeoutMs, async () => {
+    return answerWithin(timeoutMs, async () => {
       const keys = ((await get(index, idsSchema)) ?? []).map(keyOf)
       const texts = await backend.readMany(keys)
       return keys

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DocumentStore, DocumentWrite } from '../../../core/engine/ports/document-store.js'
 import { DocumentMap } from '../shared/document-map.js'
-import { AnswerDeadline } from './answer-deadline.js'
+import { answerWithin } from './answer-deadline.js'
 import { type Backend, parsed } from './backend.js'
 import { KeyLocks } from './key-locks.js'
 
@@ -39,11 +39,11 @@ export function keyvDocuments(backend: Backend, clock: () => number, timeoutMs: 
   }
 
   const look = <Result>(kind: string, use: (map: DocumentMap) => Result): Promise<Result> =>
-    AnswerDeadline.run(timeoutMs, async () => use(await read(kind)))
+    answerWithin(timeoutMs, async () => use(await read(kind)))
 
   /** Works on the documents of a kind while nobody else changes them, unless the caller has given up by then. */
   const alone = <Result>(kind: string, work: (map: DocumentMap) => Promise<Result>): Promise<Result> =>
-    AnswerDeadline.run(timeoutMs, (deadline) =>
+    answerWithin(timeoutMs, (deadline) =>
       locks.hold(kind, async () => {
         const map = await read(kind)
         deadline.check()

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import type { Keyv } from 'keyv'
+import { z } from 'zod'
 import { deliverableAt } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
 import { mostCounted } from '../../../core/engine/job/most-counted.js'
@@ -9,20 +11,22 @@ import { isDue } from '../shared/is-due.js'
 import type { IndexedJob } from '../shared/indexed-job.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { plainCopy } from '../shared/plain-copy.js'
-import { AnswerDeadline } from './answer-deadline.js'
-import { Backend } from './backend.js'
-import { beginFilePass } from './deployment-entry.js'
-import { JobClaims } from './job-claims.js'
-import { JobRecords } from './job-records.js'
+import { type AnswerDeadline, answerWithin } from './answer-deadline.js'
+import { Backend, parsed } from './backend.js'
+import { claims } from './job-claims.js'
 import { keyvDocuments, type KeyvDocuments } from './keyv-documents.js'
 import { KnownJobs } from './known-jobs.js'
-import { KeyvLedger } from './keyv-ledger.js'
+import { type KeyvLedger, keyvLedger } from './keyv-ledger.js'
 import { LimitedCreates } from './limited-creates.js'
-import { SchedulingRules } from './scheduling-rules.js'
-import { UsageEntries } from './usage-entries.js'
+import { schedulingRules } from './scheduling-rules.js'
+import { usageEntries } from './usage-entries.js'
 
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100
+
+/** The entry with the name of the deployment, and the number and time of its last pass. */
+const deploymentKey = 'stemwork/deployment'
+const deploymentSchema = z.object({ deployment: z.string(), pass: z.number().int(), at: z.number() })
 
 export interface KeyvStoresOptions {
   /** The host's instance, over any backend. It is set to throw on errors; closing it stays with the host. */
@@ -45,7 +49,7 @@ export function keyvJobs(options: KeyvStoresOptions): JobStore {
   const { clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, timeoutMs = 10_000 } = options ?? {}
   const backend = Backend.of(options)
   const operate = operations(backend, clock, timeoutMs)
-  const ledger = new KeyvLedger(backend)
+  const ledger = keyvLedger(backend)
   const { after, ...documents } = keyvDocuments(backend, clock, timeoutMs)
   return {
     traits: { scope: 'process' },
@@ -63,11 +67,10 @@ export function keyvJobs(options: KeyvStoresOptions): JobStore {
 type Operate = <Result>(work: (known: KnownJobs, deadline: AnswerDeadline) => Promise<Result>) => Promise<Result>
 
 function operations(backend: Backend, clock: () => number, timeoutMs: number): Operate {
-  const records = new JobRecords(backend)
   let loading: Promise<KnownJobs> | undefined
   return (work) =>
-    AnswerDeadline.run(timeoutMs, async (deadline) => {
-      loading ??= KnownJobs.load(backend, records, clock).catch((error: unknown) => {
+    answerWithin(timeoutMs, async (deadline) => {
+      loading ??= KnownJobs.load(backend, clock).catch((error: unknown) => {
         loading = undefined
         throw error
       })
@@ -95,7 +98,7 @@ function jobEntries(
     idempotencyMs: number
   },
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
-  const usage = new UsageEntries(backend, clock)
+  const usage = usageEntries(backend, clock)
   const creates = new LimitedCreates({ usage, clock, idempotencyMs })
   return {
     async create(job, { tx, ...limits } = {}) {
@@ -121,13 +124,13 @@ function jobEntries(
         if (given.kind === 'retry') {
           // The job's next end overwrites this one in the record.
           const failed = known.index.get(id)
-          if (failed) await ledger.ensure(known, [failed])
+          if (failed) await ledger.ensure([failed])
           return await creates.retry(known, deadline, id, given)
         }
         const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
         // A crash here counts too little: there are no transactions.
         if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
-        if (changed && isTerminal(changed)) await ledger.ensure(known, [changed])
+        if (changed && isTerminal(changed)) await ledger.ensure([changed])
         return changed
       })
     },
@@ -139,15 +142,13 @@ function jobClaims(
   backend: Backend,
   clock: () => number,
 ): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
-  const rules = new SchedulingRules(backend)
-  const claims = new JobClaims(clock)
+  const rules = schedulingRules(backend)
+  const { one, any } = claims(clock)
   return {
     claim: ({ id, ...request }) =>
       operate(async (known, deadline) => {
         const wanted = { ...request, rules: await rules.read() }
-        return id === undefined
-          ? claims.any(known, deadline, request, wanted)
-          : claims.one(known, deadline, id, request, wanted)
+        return id === undefined ? any(known, deadline, request, wanted) : one(known, deadline, id, request, wanted)
       }),
 
     ahead: (id, { max }) => operate(async (known) => known.index.ahead(id, clock(), max)),
@@ -244,7 +245,7 @@ function jobSweep(
               const job = known.index.get(id)
               // An ended job stays ended; it can only have been deleted meanwhile.
               if (!job || job.deleted !== 'id' in target) return []
-              await ledger.ensure(known, [job])
+              await ledger.ensure([job])
               await known.leaveTombstone(job)
               return [id]
             }),
@@ -257,7 +258,17 @@ function jobSweep(
     unreadable: () => operate(async (known) => known.damagedIds),
 
     beginFilePass: (everyMs) =>
-      operate((known, deadline) => beginFilePass(everyMs, { backend, locks: known.locks, deadline, clock })),
+      operate(({ locks }, deadline) =>
+        locks.hold(deploymentKey, async () => {
+          deadline.check()
+          const last = parsed(deploymentSchema, deploymentKey, await backend.read(deploymentKey))
+          const now = clock()
+          if (last && last.at > now - everyMs) return undefined
+          const begun = { deployment: last?.deployment ?? randomUUID(), pass: (last?.pass ?? 0) + 1 }
+          await backend.write(deploymentKey, JSON.stringify({ ...begun, at: now }))
+          return begun
+        }),
+      ),
   }
 }
 

@@ -1,12 +1,13 @@
+import { z } from 'zod'
 import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { indexedPart, type IndexedJob } from '../shared/indexed-job.js'
 import { JobIndex } from '../shared/job-index.js'
 import type { AnswerDeadline } from './answer-deadline.js'
 import type { Backend } from './backend.js'
-import { IdPages } from './id-pages.js'
-import { type JobRecords, tombstoneMs } from './job-records.js'
+import { type JobRecords, jobRecords, tombstoneMs } from './job-records.js'
 import { KeyLocks } from './key-locks.js'
+import { type PagedList, pagedList } from './paged-list.js'
 
 /** What is kept in memory of each job: a few hundred bytes, without its params and details. */
 export type KnownJob = IndexedJob & { token: number; version: number }
@@ -20,7 +21,8 @@ const recordsPerRead = 200
 export class KnownJobs {
   readonly index = new JobIndex<KnownJob>()
   readonly locks = new KeyLocks()
-  readonly pages: IdPages
+  /** The ids of all jobs. One may be here without a record (a crash between the two writes), never the other way round. */
+  readonly pages: PagedList<string>
   readonly #records: JobRecords
   readonly #clock: () => number
   /** Jobs with a failed write that may have happened after all. */
@@ -30,15 +32,23 @@ export class KnownJobs {
   /** In the order of their times. */
   #tombstones: { id: string; until: number }[] = []
 
-  private constructor(pages: IdPages, records: JobRecords, clock: () => number) {
+  private constructor(pages: PagedList<string>, records: JobRecords, clock: () => number) {
     this.pages = pages
     this.#records = records
     this.#clock = clock
   }
 
-  static async load(backend: Backend, records: JobRecords, clock: () => number): Promise<KnownJobs> {
-    const known = new KnownJobs(await IdPages.load(backend), records, clock)
-    const ids = known.pages.ids()
+  static async load(backend: Backend, clock: () => number): Promise<KnownJobs> {
+    const pages = await pagedList(backend, {
+      directoryKey: 'stemwork/jobs',
+      schema: z.string(),
+      keyOf: (id) => id,
+      // About 20 kB: what a new job writes besides its record does not grow with the number of jobs.
+      perPage: 500,
+    })
+    const records = jobRecords(backend)
+    const known = new KnownJobs(pages, records, clock)
+    const ids = pages.items()
     const found: KnownJob[] = []
     for (let start = 0; start < ids.length; start += recordsPerRead) {
       const batch = ids.slice(start, start + recordsPerRead)
@@ -184,7 +194,7 @@ export class KnownJobs {
     const clearOne = async (id: string) => {
       if (this.index.get(id)) return
       await this.#records.remove(id)
-      await this.pages.remove(id)
+      await this.pages.remove([id])
     }
     await Promise.all([...due].map(({ id }) => this.locks.hold(id, () => clearOne(id))))
     this.#tombstones = this.#tombstones.filter((tombstone) => !due.has(tombstone))

@@ -12,37 +12,25 @@ import type { KeyLocks } from './key-locks.js'
 const rulesKey = 'stemwork/rules'
 
 /** The rules in one entry of the backend, and in memory from the first use: nobody else writes them. */
-export class SchedulingRules {
-  readonly #backend: Backend
-  #known: Promise<SchedulingRule[]> | undefined
-
-  constructor(backend: Backend) {
-    this.#backend = backend
+export function schedulingRules(backend: Backend) {
+  let known: Promise<SchedulingRule[]> | undefined
+  const load = async () => parsed(z.array(schedulingRuleSchema), rulesKey, await backend.read(rulesKey)) ?? []
+  const forget = (error: unknown): never => {
+    known = undefined
+    throw error
   }
+  const read = () => (known ??= load().catch(forget))
 
-  async read(): Promise<readonly SchedulingRule[]> {
-    this.#known ??= this.#load().catch((error: unknown) => {
-      this.#known = undefined
-      throw error
-    })
-    return await this.#known
-  }
+  return {
+    read,
 
-  async change(locks: KeyLocks, target: RuleTarget, change: RuleChange): Promise<void> {
-    await locks.hold(rulesKey, async () => {
-      const next = changedRules(await this.read(), target, change)
-      try {
-        await this.#backend.write(rulesKey, JSON.stringify(next))
-        this.#known = Promise.resolve(next)
-      } catch (error) {
-        // The failed write may have happened.
-        this.#known = undefined
-        throw error
-      }
-    })
-  }
-
-  async #load(): Promise<SchedulingRule[]> {
-    return parsed(z.array(schedulingRuleSchema), rulesKey, await this.#backend.read(rulesKey)) ?? []
+    async change(locks: KeyLocks, target: RuleTarget, change: RuleChange): Promise<void> {
+      await locks.hold(rulesKey, async () => {
+        const next = changedRules(await read(), target, change)
+        // A write that failed may have happened.
+        await backend.write(rulesKey, JSON.stringify(next)).catch(forget)
+        known = Promise.resolve(next)
+      })
+    },
   }
 }

@@ -13,60 +13,46 @@ import { KeyLocks } from './key-locks.js'
 
 const usageSchema = z.object({ jobs: z.number(), audioSeconds: z.number(), bytes: z.number() })
 
+export type UsageEntries = ReturnType<typeof usageEntries>
+
 /** What applications used: one entry for each and its day, which expires. */
-export class UsageEntries {
-  readonly #backend: Backend
-  readonly #clock: () => number
-  readonly #locks = new KeyLocks()
+export function usageEntries(backend: Backend, clock: () => number) {
+  const locks = new KeyLocks()
+  const keyOf = (app: string) => `stemwork/usage/${dayOf(clock())}/${keyPart(app)}`
+  const read = async (key: string): Promise<Usage> => parsed(usageSchema, key, await backend.read(key)) ?? noUsage
+  const write = (key: string, usage: Usage) => backend.write(key, JSON.stringify(usage), 2 * dayMs)
 
-  constructor(backend: Backend, clock: () => number) {
-    this.#backend = backend
-    this.#clock = clock
-  }
+  return {
+    read: (app: string) => read(keyOf(app)),
 
-  read(app: string): Promise<Usage> {
-    return this.#read(this.#key(app))
-  }
+    /**
+     * Runs `work`, which makes `jobs` jobs or none (`undefined`, or an error), while nobody else counts for the
+     * application, and counts them.
+     *
+     * @throws StemworkError `QUOTA_EXCEEDED`.
+     */
+    async taking<Result>(
+      app: string,
+      quota: Quota | undefined,
+      jobs: number,
+      work: () => Promise<Result>,
+    ): Promise<Result> {
+      if (!quota) return await work()
+      return await locks.hold(app, async () => {
+        // The key once: it is another after midnight, when nothing has been used.
+        const key = keyOf(app)
+        const used = await read(key)
+        const refused = quotaExceeded(quota, used, jobs, clock())
+        if (refused) throw refused
+        const result = await work()
+        if (result !== undefined) await write(key, addUsage(used, { jobs }))
+        return result
+      })
+    },
 
-  /**
-   * Runs `work`, which makes `jobs` jobs or none (`undefined`, or an error), while nobody else counts for the
-   * application, and counts them.
-   *
-   * @throws StemworkError `QUOTA_EXCEEDED`.
-   */
-  async taking<Result>(
-    app: string,
-    quota: Quota | undefined,
-    jobs: number,
-    work: () => Promise<Result>,
-  ): Promise<Result> {
-    if (!quota) return await work()
-    return await this.#locks.hold(app, async () => {
-      // The key once: it is another after midnight, when nothing has been used.
-      const key = this.#key(app)
-      const used = await this.#read(key)
-      const refused = quotaExceeded(quota, used, jobs, this.#clock())
-      if (refused) throw refused
-      const result = await work()
-      if (result !== undefined) await this.#write(key, addUsage(used, { jobs }))
-      return result
-    })
-  }
-
-  async add(app: string, more: Partial<Usage>): Promise<void> {
-    const key = this.#key(app)
-    await this.#locks.hold(app, async () => this.#write(key, addUsage(await this.#read(key), more)))
-  }
-
-  async #read(key: string): Promise<Usage> {
-    return parsed(usageSchema, key, await this.#backend.read(key)) ?? noUsage
-  }
-
-  #write(key: string, usage: Usage): Promise<void> {
-    return this.#backend.write(key, JSON.stringify(usage), 2 * dayMs)
-  }
-
-  #key(app: string): string {
-    return `stemwork/usage/${dayOf(this.#clock())}/${keyPart(app)}`
+    async add(app: string, more: Partial<Usage>): Promise<void> {
+      const key = keyOf(app)
+      await locks.hold(app, async () => write(key, addUsage(await read(key), more)))
+    },
   }
 }

@@ -4,9 +4,9 @@ import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 import { damagedFile } from './damaged-file.js'
 import { ffmpegArguments } from './ffmpeg-arguments.js'
 import { startFfmpeg, type FfmpegLimits, type FfmpegProcess } from './ffmpeg-process.js'
-import { decodePcm } from './pcm.js'
+import { rawBlocks, rawEncodings } from './raw-pcm.js'
 import { silenceDamage } from './silence-damage.js'
-import { readWavHeader, type WavHeader } from './wav-header.js'
+import { readWavHeader } from './wav-header.js'
 
 export interface FfmpegOptions {
   /** Name or path of the program. */
@@ -48,7 +48,7 @@ export async function openFfmpeg(path: string, options: FfmpegOptions): Promise<
       format,
       speakers,
       warnings,
-      blocks: readBlocks(ffmpeg, header, head.subarray(dataStart), warnings),
+      blocks: readBlocks(ffmpeg, channelCount, head.subarray(dataStart), warnings),
     }
   } catch (error) {
     await ffmpeg.end()
@@ -73,27 +73,16 @@ function inMemory(bytes: Uint8Array): Parameters<typeof readWavHeader>[0] {
 
 async function* readBlocks(
   ffmpeg: FfmpegProcess,
-  { blockAlign, channelCount }: WavHeader,
+  channelCount: number,
   first: Buffer,
   warnings: string[],
 ): AsyncGenerator<AudioBlock, void, undefined> {
   try {
-    let rest = first
     let silenced = 0
-    for (let isEnd = false; !isEnd;) {
-      const whole = rest.length - (rest.length % blockAlign)
-      if (whole > 0) {
-        const channels = decodePcm(
-          rest.subarray(0, whole),
-          { kind: 'float', bytes: 4, littleEndian: true },
-          channelCount,
-        )
-        silenced += silenceDamage(channels)
-        yield { channels }
-      }
-      const next = await ffmpeg.output.next()
-      isEnd = next.done === true
-      if (!next.done) rest = Buffer.concat([rest.subarray(whole), next.value])
+    const bytes = following(first, ffmpeg.output)
+    for await (const channels of rawBlocks(bytes, { encoding: rawEncodings.f32, channelCount })) {
+      silenced += silenceDamage(channels)
+      yield { channels }
     }
     const ending = await ffmpeg.ending()
     if (ending !== 0) warnings.push(`ffmpeg did not reach the end of the file: ${ending}.`)
@@ -104,6 +93,11 @@ async function* readBlocks(
   } finally {
     await ffmpeg.end()
   }
+}
+
+async function* following(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  yield first
+  yield* rest
 }
 
 async function failure(ffmpeg: FfmpegProcess, format: string) {

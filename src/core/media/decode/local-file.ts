@@ -1,4 +1,4 @@
-import { open, stat } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import type { ReadableBytes } from './file-bytes.js'
 
 /**
@@ -11,19 +11,27 @@ export async function localFile(path: string): Promise<ReadableBytes> {
   return {
     size,
     async read(position, length) {
-      const bytes = new Uint8Array(length)
       const handle = await open(path, 'r')
       try {
-        let filled = 0
-        while (filled < length) {
-          const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled)
-          if (bytesRead === 0) break
-          filled += bytesRead
-        }
-        return filled === length ? bytes : bytes.subarray(0, filled)
+        return await readInto(handle, new Uint8Array(length), position)
       } finally {
         await handle.close()
       }
     },
   }
+}
+
+/** The bytes from there on, as many as the memory holds: fewer at the end of the file. */
+export async function readInto<Memory extends Uint8Array>(
+  file: FileHandle,
+  memory: Memory,
+  position: number,
+): Promise<Memory> {
+  let filled = 0
+  while (filled < memory.length) {
+    const { bytesRead } = await file.read(memory, filled, memory.length - filled, position + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return memory.subarray(0, filled) as Memory
 }

@@ -48,6 +48,7 @@ export async function openFormat(
 ): Promise<OpenedFormat> {
   const decode = (codec: string, pieces = file.pieces({ from: head.position, pieceBytes: codecPieceBytes })) =>
     openCodec({ codec, load, pieces, format })
+  const seconds = await statedSeconds(file, format, head.bytes)
   switch (format) {
     case 'wav':
       return { stream: (await openWav(file, head.position)) ?? (await decode('wav')) }
@@ -68,28 +69,24 @@ export async function openFormat(
     }
     case 'vorbis':
     case 'opus':
-    case 'ogg-flac': {
-      const seconds = await statedSeconds(file, format, head.bytes)
-      return { stream: { ...(await openOgg(file, format, codecPieceBytes, load)), statedSeconds: seconds }, seconds }
-    }
+    case 'ogg-flac':
+      return stating(await openOgg(file, format, codecPieceBytes, load), seconds)
     case 'mp3': {
-      const seconds = await statedSeconds(file, format, head.bytes)
       const links = mp3Links(file.pieces({ from: head.position, pieceBytes: codecPieceBytes }))
-      return {
-        stream: { ...(await openLinks({ codec: 'mp3', load, format }, links)), statedSeconds: seconds },
-        seconds,
-      }
+      return stating(await openLinks({ codec: 'mp3', load, format }, links), seconds)
     }
-    default: {
+    default:
       // The decoder would decode the video stream as sound.
       if (format === 'wma' && latin1(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
         throw new UndecodedError('The file is a Windows Media video (WMV).')
-      const seconds = await statedSeconds(file, format, head.bytes)
-      const stream = await decode(codecNames[format] ?? format)
-      return { stream: { ...stream, statedSeconds: seconds }, seconds }
-    }
+      return stating(await decode(codecNames[format] ?? format), seconds)
   }
 }
+
+const stating = (stream: AudioStream, seconds: number | undefined): OpenedFormat => ({
+  stream: { ...stream, statedSeconds: seconds },
+  seconds,
+})
 
 /** Names in `audio-decode` that differ from ours. */
 const codecNames: Partial<Record<InputFormat, string>> = { wavpack: 'wv' }

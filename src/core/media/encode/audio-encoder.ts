@@ -11,7 +11,7 @@ export interface EncoderState {
   /** Size of the file. */
   bytes: number
   clippedSamples: number
-  /** Of an encoder that keeps peaks beside the file (`GrowingPeaks`). */
+  /** Of an encoder that keeps peaks beside the file (`openGrowingPeaks`). */
   peaks?: PeaksState
 }
 

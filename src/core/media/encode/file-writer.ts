@@ -12,52 +12,44 @@ export interface WritableBytes {
   close(): Promise<void>
 }
 
-/** Writes a file from start to end. Bytes already written can be corrected afterwards. */
-export class FileWriter {
-  readonly #file: WritableBytes
-  #bytes: number
-  #piece: Uint8Array | undefined
-  #pieceLength = 0
+export type FileWriter = ReturnType<typeof fileWriter>
 
-  /** @param bytes how many the file already has */
-  constructor(file: WritableBytes, bytes = 0) {
-    this.#file = file
-    this.#bytes = bytes
-  }
-
-  /** Bytes of the file, without what is gathered. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  /** Copies a frame of at most a piece, and writes the piece when the next one has no room in it. */
-  async gather(frame: Uint8Array): Promise<void> {
-    this.#piece ??= new Uint8Array(pieceBytes)
-    if (this.#pieceLength + frame.length > pieceBytes) await this.flush()
-    this.#piece.set(frame, this.#pieceLength)
-    this.#pieceLength += frame.length
-  }
-
-  /** Writes what is gathered. */
-  async flush(): Promise<void> {
-    if (!this.#piece) return
-    const gathered = this.#piece.subarray(0, this.#pieceLength)
-    this.#pieceLength = 0
-    await this.append(gathered)
-  }
-
+/**
+ * Writes a file from start to end. Bytes already written can be corrected afterwards.
+ *
+ * @param bytes how many the file already has
+ */
+export function fileWriter(file: WritableBytes, bytes = 0) {
+  let piece: Uint8Array | undefined
+  let gathered = 0
   /** Not to be called while something is gathered. */
-  async append(content: Uint8Array): Promise<void> {
-    await this.#file.write(content, this.#bytes)
-    this.#bytes += content.length
+  const append = async (content: Uint8Array) => {
+    await file.write(content, bytes)
+    bytes += content.length
   }
-
-  /** Replaces bytes that were written before. */
-  async correct(content: Uint8Array, position: number): Promise<void> {
-    await this.#file.write(content, position)
+  /** Writes what is gathered. */
+  const flush = async () => {
+    if (!piece) return
+    const content = piece.subarray(0, gathered)
+    gathered = 0
+    await append(content)
   }
-
-  async close(): Promise<void> {
-    await this.#file.close()
+  return {
+    append,
+    flush,
+    /** Bytes of the file, without what is gathered. */
+    get bytes() {
+      return bytes
+    },
+    /** Copies a frame of at most a piece, and writes the piece when the next one has no room in it. */
+    async gather(frame: Uint8Array): Promise<void> {
+      piece ??= new Uint8Array(pieceBytes)
+      if (gathered + frame.length > pieceBytes) await flush()
+      piece.set(frame, gathered)
+      gathered += frame.length
+    },
+    /** Replaces bytes that were written before. */
+    correct: (content: Uint8Array, position: number) => file.write(content, position),
+    close: () => file.close(),
   }
 }

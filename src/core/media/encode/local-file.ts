@@ -1,15 +1,15 @@
 import { open, type FileHandle } from 'node:fs/promises'
 import type { EncoderState } from './audio-encoder.js'
-import { FileWriter, type WritableBytes } from './file-writer.js'
+import { type FileWriter, fileWriter, type WritableBytes } from './file-writer.js'
 
 /** Creates or replaces a file of the file system. */
 export async function createFile(path: string): Promise<FileWriter> {
-  return new FileWriter(writable(await open(path, 'w'), 0))
+  return fileWriter(writable(await open(path, 'w'), 0))
 }
 
 /** Resumes after the first `bytes` of a file. */
 async function reopenFile(path: string, bytes: number): Promise<FileWriter> {
-  return new FileWriter(writable(await open(path, 'r+')), bytes)
+  return fileWriter(writable(await open(path, 'r+')), bytes)
 }
 
 /** For an encoder: a new file, or the one that an encoder left with this state. */

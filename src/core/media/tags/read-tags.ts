@@ -5,7 +5,7 @@ import { id3v2Bytes, readId3v1, readId3v2 } from './id3-reader.js'
 import { readMp4Tags } from './mp4-tags.js'
 import { readOggTags } from './ogg-tags.js'
 import { readChunkTags } from './chunk-tags.js'
-import { TagSource } from './tag-source.js'
+import { type TagSource, tagSource } from './tag-source.js'
 
 const id3v1Bytes = 128
 
@@ -20,7 +20,7 @@ export async function readTags(path: string): Promise<AudioTags> {
   try {
     const file = await open(path, 'r')
     try {
-      return await tagsOf(new TagSource(file, (await file.stat()).size))
+      return await tagsOf(tagSource(file, (await file.stat()).size))
     } finally {
       await file.close()
     }

@@ -3,7 +3,7 @@ import type { EncoderState } from '../../media/encode/audio-encoder.js'
 import { openEncoder } from '../../media/encode/encoder.js'
 import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
 import { openThreadedEncoder } from '../../media/encode/threaded-encoder.js'
-import { GrowingPeaks } from '../../media/pictures/growing-peaks.js'
+import { openGrowingPeaks } from '../../media/pictures/growing-peaks.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
 import type { StemName } from '../../models/stems.js'
 import { type StemFile, StemFiles } from './stem-files.js'
@@ -35,7 +35,7 @@ export async function openStemFiles(
         stem,
         path,
         encoder: growingPeaks
-          ? await GrowingPeaks.open(encoder, peaksPath, { ...growingPeaks, sampleRate, from: from?.peaks })
+          ? await openGrowingPeaks(encoder, peaksPath, { ...growingPeaks, sampleRate, from: from?.peaks })
           : encoder,
         publish: () => rename(path, name),
         remove: () => rm(path, { force: true }),

@@ -68,7 +68,7 @@ export interface SeparationOptions {
   decoders?: Decoders
   /** Rejects longer audio with `BAD_INPUT`, reason `too_long`. */
   maxSeconds?: number
-  /** Keeps peaks beside the files while they grow (`GrowingPeaks`), to be drawn. Default: false. */
+  /** Keeps peaks beside the files while they grow (`openGrowingPeaks`), to be drawn. Default: false. */
   growingPeaks?: boolean
   /** Where finished segments are kept, for a later run of the same job. Default: nowhere. */
   checkpoint?: Checkpoint

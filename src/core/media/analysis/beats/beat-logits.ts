@@ -19,55 +19,46 @@ export type BeatNetwork = (frames: Float32Array<ArrayBuffer>, frameCount: number
  * the last one is moved back so that it ends with the piece, and where chunks overlap the earlier one counts. Holds two
  * chunks of frames.
  */
-export class BeatLogitsReader {
-  readonly #network: BeatNetwork
-  /** The frames from `#from` on. */
-  #held: Float32Array[] = []
-  #from = 0
-  #start = -borderFrames
-  readonly #beat: number[] = []
-  readonly #downbeat: number[] = []
-
-  constructor(network: BeatNetwork) {
-    this.#network = network
-  }
-
-  async add(frames: readonly Float32Array[]): Promise<void> {
-    for (const frame of frames) {
-      this.#held.push(frame)
-      if (this.#frameCount < this.#start + chunkFrames) continue
-      await this.#read(this.#start)
-      this.#start += step
-      // The last chunk may begin almost a step before the next one.
-      const from = Math.max(this.#from, this.#start - step)
-      this.#held.splice(0, from - this.#from)
-      this.#from = from
-    }
-  }
-
-  async finish(): Promise<BeatLogits> {
-    const count = this.#frameCount
-    for (; this.#start < count - borderFrames; this.#start += step) {
-      const isLast = this.#start + step >= count - borderFrames
-      await this.#read(isLast && count > step ? count - (chunkFrames - borderFrames) : this.#start)
-    }
-    return { beat: Float32Array.from(this.#beat), downbeat: Float32Array.from(this.#downbeat) }
-  }
-
-  get #frameCount(): number {
-    return this.#from + this.#held.length
-  }
-
+export function beatLogitsReader(network: BeatNetwork) {
+  /** The frames from `from` on. */
+  const held: Float32Array[] = []
+  let from = 0
+  let start = -borderFrames
+  const beats: number[] = []
+  const downbeats: number[] = []
+  const frameCount = () => from + held.length
   /** Silence stands for what is before and after the piece. */
-  async #read(start: number): Promise<void> {
-    const end = Math.min(start + chunkFrames, this.#frameCount + borderFrames)
-    const frames = new Float32Array((end - start) * melBands)
-    for (let frame = Math.max(0, start); frame < Math.min(end, this.#frameCount); frame++)
-      frames.set(this.#held[frame - this.#from]!, (frame - start) * melBands)
-    const { beat, downbeat } = await this.#network(frames, end - start)
-    for (let frame = this.#beat.length; frame < end - borderFrames; frame++) {
-      this.#beat.push(beat[frame - start]!)
-      this.#downbeat.push(downbeat[frame - start]!)
+  const read = async (first: number) => {
+    const end = Math.min(first + chunkFrames, frameCount() + borderFrames)
+    const frames = new Float32Array((end - first) * melBands)
+    for (let frame = Math.max(0, first); frame < Math.min(end, frameCount()); frame++)
+      frames.set(held[frame - from]!, (frame - first) * melBands)
+    const { beat, downbeat } = await network(frames, end - first)
+    for (let frame = beats.length; frame < end - borderFrames; frame++) {
+      beats.push(beat[frame - first]!)
+      downbeats.push(downbeat[frame - first]!)
     }
+  }
+  return {
+    async add(frames: readonly Float32Array[]): Promise<void> {
+      for (const frame of frames) {
+        held.push(frame)
+        if (frameCount() < start + chunkFrames) continue
+        await read(start)
+        start += step
+        // The last chunk may begin almost a step before the next one.
+        const kept = Math.max(from, start - step)
+        held.splice(0, kept - from)
+        from = kept
+      }
+    },
+    async finish(): Promise<BeatLogits> {
+      const count = frameCount()
+      for (; start < count - borderFrames; start += step) {
+        const isLast = start + step >= count - borderFrames
+        await read(isLast && count > step ? count - (chunkFrames - borderFrames) : start)
+      }
+      return { beat: Float32Array.from(beats), downbeat: Float32Array.from(downbeats) }
+    },
   }
 }

@@ -1,4 +1,4 @@
-import { type BeatNetwork, BeatLogitsReader } from './beat-logits.js'
+import { type BeatNetwork, beatLogitsReader } from './beat-logits.js'
 import { type BeatTimes, beatTimes } from './beat-times.js'
 import { LogMel } from './log-mel.js'
 
@@ -10,7 +10,7 @@ export type BeatTracker = Awaited<ReturnType<typeof createBeatTracker>>
  */
 export async function createBeatTracker(network: BeatNetwork) {
   const mel = await LogMel.create()
-  const logits = new BeatLogitsReader(network)
+  const logits = beatLogitsReader(network)
   return {
     add: (samples: Float32Array): Promise<void> => logits.add(mel.add(samples)),
     async finish(): Promise<BeatTimes> {

@@ -12,62 +12,48 @@ const apartSeconds = 0.06
 const floor = 1e-9
 
 /** Finds onsets by the energy of the slope, which rises more sharply at a stroke than the energy itself does. */
-export class OnsetFinder {
-  readonly #block: number
-  readonly #apart: number
+export function onsetFinder(sampleRate: number, channelCount: number) {
+  const block = Math.max(1, Math.round(blockSeconds * sampleRate))
   /** Energies of the blocks before the one that is being filled. */
-  readonly #before = new Float64Array(blocksBefore)
+  const before = new Float64Array(blocksBefore)
   /** Energy of each sample of that block. */
-  readonly #energies: Float64Array
-  #energy = 0
-  #filled = 0
-  #position = 0
-  #last = -Infinity
-  readonly #latest: Float64Array
+  const energies = new Float64Array(block)
+  const latest = new Float64Array(channelCount)
+  let [energy, filled, position, last] = [0, 0, 0, -Infinity]
 
-  constructor(sampleRate: number, channelCount: number) {
-    this.#block = Math.max(1, Math.round(blockSeconds * sampleRate))
-    this.#energies = new Float64Array(this.#block)
-    this.#apart = apartSeconds * sampleRate
-    this.#latest = new Float64Array(channelCount)
+  const isOnset = () => {
+    if (energy < floor * block || position - last < apartSeconds * sampleRate) return false
+    const sum = before.reduce((total, one) => total + one, 0)
+    return !(energy < (riseOfMean * sum) / blocksBefore || energy < riseOfMost * Math.max(...before))
   }
-
-  /** @returns the positions, in samples from the first one that was ever given, of onsets in blocks that ended */
-  push(planes: readonly Float32Array[], count: number): number[] {
-    const found: number[] = []
-    for (let i = 0; i < count; i++) {
-      const before = this.#energy
-      for (let channel = 0; channel < planes.length; channel++) {
-        const value = planes[channel]![i]!
-        const slope = value - this.#latest[channel]!
-        this.#latest[channel] = value
-        this.#energy += slope * slope
-      }
-      this.#energies[this.#filled] = this.#energy - before
-      if (++this.#filled < this.#block) continue
-      if (this.#isOnset()) found.push(this.#position + this.#startInBlock())
-      this.#before.copyWithin(0, 1)
-      this.#before[blocksBefore - 1] = this.#energy
-      this.#position += this.#block
-      this.#energy = this.#filled = 0
-    }
-    return found
-  }
-
-  #isOnset(): boolean {
-    if (this.#energy < floor * this.#block || this.#position - this.#last < this.#apart) return false
-    let [sum, most] = [0, 0]
-    for (const energy of this.#before) {
-      sum += energy
-      most = Math.max(most, energy)
-    }
-    if (this.#energy < (riseOfMean * sum) / blocksBefore || this.#energy < riseOfMost * most) return false
-    this.#last = this.#position
-    return true
-  }
-
-  #startInBlock(): number {
+  const startInBlock = () => {
     let sum = 0
-    return this.#energies.findIndex((energy) => (sum += energy) >= shareBefore * this.#energy)
+    return energies.findIndex((one) => (sum += one) >= shareBefore * energy)
+  }
+  return {
+    /** @returns the positions, in samples from the first one that was ever given, of onsets in blocks that ended */
+    push(planes: readonly Float32Array[], count: number): number[] {
+      const found: number[] = []
+      for (let i = 0; i < count; i++) {
+        const energyBefore = energy
+        for (let channel = 0; channel < planes.length; channel++) {
+          const value = planes[channel]![i]!
+          const slope = value - latest[channel]!
+          latest[channel] = value
+          energy += slope * slope
+        }
+        energies[filled] = energy - energyBefore
+        if (++filled < block) continue
+        if (isOnset()) {
+          found.push(position + startInBlock())
+          last = position
+        }
+        before.copyWithin(0, 1)
+        before[blocksBefore - 1] = energy
+        position += block
+        energy = filled = 0
+      }
+      return found
+    },
   }
 }

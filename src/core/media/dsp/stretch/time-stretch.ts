@@ -1,5 +1,5 @@
 import { ComplexFft } from './complex-fft.js'
-import { OnsetFinder } from './onset-finder.js'
+import { onsetFinder } from './onset-finder.js'
 import { createSpectra, PhaseTurns, type Spectrum } from './phase-turns.js'
 import { TimeMap } from './time-map.js'
 
@@ -40,7 +40,7 @@ export class TimeStretch {
   readonly #window: Float64Array
   readonly #fade: Float64Array
   readonly #map: TimeMap
-  readonly #onsets: OnsetFinder
+  readonly #onsets: ReturnType<typeof onsetFinder>
   readonly #turns: PhaseTurns
   /** Input from `inputStart` on, `filled` samples of it. Zeros before the audio. */
   #input: Float32Array[]
@@ -70,7 +70,7 @@ export class TimeStretch {
     // The squares of four overlapping windows sum to 1.5.
     this.#fade = this.#window.map((value) => value / (1.5 * size))
     this.#map = new TimeMap(size, checkedRatio(ratio))
-    this.#onsets = new OnsetFinder(sampleRate, channelCount)
+    this.#onsets = onsetFinder(sampleRate, channelCount)
     this.#turns = new PhaseTurns(size)
     this.#filled = size / leastRatio
     this.#inputStart = -this.#filled

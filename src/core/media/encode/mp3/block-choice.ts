@@ -8,38 +8,31 @@ const leastEnergy = 1e-5
 /**
  * Chooses short transforms where a sound begins, so that the noise of quantising it precedes it by no more than a few
  * milliseconds.
+ *
+ * @returns how to transform the next granule, by the energies of its three parts, by channel
  */
-export class BlockChoice {
-  readonly #before: number[][]
-  #lastAttacks = [false, false, false]
-  #isNextShort = false
-  #type: BlockType = blockTypes.long
-
-  constructor(channels: number) {
-    this.#before = Array.from({ length: channels }, () => [0, 0, 0])
-  }
-
-  /**
-   * @param energies of the three parts of the next granule, by channel
-   * @returns how to transform this granule
-   */
-  next(energies: readonly (readonly number[])[]): BlockType {
-    const attacks = [0, 1, 2].map((part) => energies.some((each, channel) => this.#isAttack(channel, each[part]!)))
-    const isShort = this.#isNextShort
+export function blockChoice(channels: number): (energies: readonly (readonly number[])[]) => BlockType {
+  const before = Array.from({ length: channels }, () => [0, 0, 0])
+  let lastAttacks = [false, false, false]
+  let isNextShort = false
+  let type: BlockType = blockTypes.long
+  return (energies) => {
+    const attacks = [0, 1, 2].map((part) => energies.some((each, channel) => isAttack(before[channel]!, each[part]!)))
+    const isShort = isNextShort
     // A short transform is centred: it covers the last part of the granule before, and all but the last of its own.
-    this.#isNextShort = this.#lastAttacks[2]! || attacks[0]! || attacks[1]!
-    this.#lastAttacks = attacks
-    this.#type = followingType(this.#type, isShort, this.#isNextShort)
-    return this.#type
+    isNextShort = lastAttacks[2]! || attacks[0]! || attacks[1]!
+    lastAttacks = attacks
+    type = followingType(type, isShort, isNextShort)
+    return type
   }
+}
 
-  #isAttack(channel: number, energy: number): boolean {
-    const before = this.#before[channel]!
-    const mean = (before[0]! + before[1]! + before[2]!) / 3
-    before.shift()
-    before.push(energy)
-    return energy > leastEnergy && energy > attackRatio * mean
-  }
+/** @param before energies of the three parts before it, which it joins */
+function isAttack(before: number[], energy: number): boolean {
+  const mean = (before[0]! + before[1]! + before[2]!) / 3
+  before.shift()
+  before.push(energy)
+  return energy > leastEnergy && energy > attackRatio * mean
 }
 
 function followingType(last: BlockType, isShort: boolean, isNextShort: boolean): BlockType {

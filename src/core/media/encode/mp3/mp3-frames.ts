@@ -2,7 +2,7 @@ import { BitWriter } from '../bit-writer.js'
 import type { Kernel } from '../../dsp/kernels/kernel.js'
 import { createMp3Kernels, type Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
 import { longBands, mp3SampleRates, shortBands } from './band-limits.js'
-import { BlockChoice } from './block-choice.js'
+import { blockChoice } from './block-choice.js'
 import { frameBytes, granuleSamples, offsetsOf, type Offsets } from './frame-memory.js'
 import { GranuleCoder, type StoredBands, writeRegions } from './granule-coder.js'
 import { writeCodeTables } from './huffman-coding.js'
@@ -32,7 +32,7 @@ export class Mp3Frames {
   readonly #sums: Float64Array
   readonly #filters: HybridFilter[]
   readonly #coders: GranuleCoder[]
-  readonly #choice: BlockChoice
+  readonly #choice: ReturnType<typeof blockChoice>
   readonly #bands: { long: StoredBands; short: StoredBands }
   readonly #frame: Uint8Array
   /** Of the search for the gains: where it ended in the frame before. */
@@ -52,7 +52,7 @@ export class Mp3Frames {
     this.#coders = [0, 1].flatMap((granule) =>
       offsets.channels.map(({ granules }) => new GranuleCoder(kernel, offsets, granules[granule]!)),
     )
-    this.#choice = new BlockChoice(channels)
+    this.#choice = blockChoice(channels)
     const [long, short] = [longBands(sampleRate), shortBands(sampleRate)]
     this.#bands = { long: { bands: long, ends: offsets.longEnds }, short: { bands: short, ends: offsets.shortEnds } }
     writeFilterTables(memory, offsets)
@@ -86,7 +86,7 @@ export class Mp3Frames {
     const energies: [number, number, number][] = []
     for (let channel = 0; channel < planes.length; channel++)
       energies.push(this.#filters[channel]!.add(planes[channel]!.subarray(start, start + granuleSamples)))
-    const type = this.#choice.next(energies)
+    const type = this.#choice(energies)
     for (let channel = 0; channel < planes.length; channel++) this.#filters[channel]!.transform(type, granule)
     return type
   }
