@@ -181,14 +181,15 @@ function answerOfRoute(facts: RequestFacts, { route, params }: RouteMatch, where
     const sender = route.access === 'key' && !ahead ? senderOf(request, service, { route, params }) : undefined
     const caller = ahead?.caller ?? (await sender?.catch(refuseInTurn))
     const run = async () => {
+      const call = new Call(facts, where, { caller, trace, refusal: ahead?.refusal })
       let answer: RouteAnswer
       try {
         if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
         if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
-        answer = await route.run(new Call(facts, where, { caller, trace, allowed: ahead?.allowed }), params)
+        answer = await route.run(call, params)
       } finally {
         // Whatever was found: if the key has ended, that is the answer.
-        if (ahead) await ahead.allowed
+        if (ahead) await call.requireAllowed()
       }
       // Other methods need no slot: what a request has changed is reported in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)

@@ -4,7 +4,7 @@ import type { Sender } from '../options.js'
 
 const maxKnown = 1000
 
-interface KnownKey {
+export interface KnownKey {
   print: KeyFingerprint
   /** The application that holds the key. A key never changes hands. */
   caller: Sender

@@ -36,7 +36,10 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
       trace: call.trace,
       // Not for a repeated request: its job's files may be gone by now, and the storage may be full.
       async beforeCreate() {
-        await Promise.all([call.allowed, storage.refuseFull(call.caller.id).then(() => requireUploads(call, uploads))])
+        await Promise.all([
+          call.requireAllowed(),
+          storage.refuseFull(call.caller.id).then(() => requireUploads(call, uploads)),
+        ])
       },
     },
   )

@@ -1,6 +1,7 @@
 import type { ApiKey } from '../../core/engine/ports/application-store.js'
 import type { ApiRequest, RequestHeaders } from './api-request.js'
 import { fingerprint, isOwnForm, type KeyFingerprint, sameHash } from '../auth/api-key.js'
+import type { KnownKey } from '../auth/known-keys.js'
 import { sessionOf } from './page-session.js'
 import { clientAddress, type KeyForm } from './wrong-keys.js'
 import type { Service } from './call.js'
@@ -27,22 +28,29 @@ export async function authenticateKey(key: string, request: ApiRequest, service:
 }
 
 /**
- * The sender of a key that has worked before, at once. Whether the key still works is not known until `allowed`
- * resolves: nothing may be changed or answered before. It rejects as `authenticate` does.
+ * The sender of a key that has worked before, at once. Whether it still works is not known until `refusal` resolves,
+ * with an error if not: nothing may be changed or answered before.
  */
 export function senderAhead(
   request: ApiRequest,
   service: Service,
-): { caller: Sender; allowed: Promise<void> } | undefined {
+): { caller: Sender; refusal: Promise<unknown> } | undefined {
   const header = request.headers.get('authorization')
-  const caller = header === null || service.options.authenticate ? undefined : service.keys.find(rawKey(header))?.caller
-  if (!caller) return undefined
-  const allowed = authenticate(request, service).then(({ id }) => {
-    if (id !== caller.id) throw unauthorized(wrongKey)
-  })
-  // The route may fail first.
-  allowed.catch(() => {})
-  return { caller, allowed }
+  if (header === null || service.options.authenticate) return undefined
+  const key = rawKey(header)
+  const known = service.keys.find(key)
+  return known && { caller: known.caller, refusal: refusalOf(key, known, service) }
+}
+
+async function refusalOf(key: string, { print, caller }: KnownKey, { engine, keys }: Service): Promise<unknown> {
+  try {
+    const record = await engine.applications.getKey(print.id)
+    if (isGood(print, record, true) && record.app === caller.id) return undefined
+    keys.remove(key)
+    return unauthorized(wrongKey)
+  } catch (error) {
+    return error
+  }
 }
 
 const notRecognised = 'The service does not recognise the sender. Send the credentials that its operator gave you.'

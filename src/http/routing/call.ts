@@ -68,7 +68,8 @@ interface Origin {
   caller?: Sender
   /** Where the request is in its sender's trace. */
   trace?: TraceContext
-  allowed?: Promise<void>
+  /** For a route that reads ahead: `undefined` once the key is known to work still, or why not. */
+  refusal?: Promise<unknown>
 }
 
 /** One request on its way through the service. */
@@ -82,13 +83,12 @@ export class Call {
   /** Who sent the request; `undefined` on routes that need no key. */
   readonly caller: Sender | undefined
   readonly trace: TraceContext | undefined
-  /** For routes that read ahead: resolves once the key is known to work still. Before, they change nothing. */
-  readonly allowed: Promise<void> | undefined
+  readonly #refusal: Promise<unknown> | undefined
   readonly #url: RequestUrl
   readonly #basePath: string
 
   // Takes three small objects as they are: joining them would cost more than looking up a job.
-  constructor(facts: RequestFacts, { url, basePath }: Place, { caller, trace, allowed }: Origin = {}) {
+  constructor(facts: RequestFacts, { url, basePath }: Place, { caller, trace, refusal }: Origin = {}) {
     this.service = facts.service
     this.request = facts.request
     this.requestId = facts.requestId
@@ -96,9 +96,15 @@ export class Call {
     this.headers = facts.headers
     this.caller = caller
     this.trace = trace
-    this.allowed = allowed
+    this.#refusal = refusal
     this.#url = url
     this.#basePath = basePath
+  }
+
+  /** @throws Problem if the key has ended since it last worked; what the store throws */
+  async requireAllowed(): Promise<void> {
+    const refusal = await this.#refusal
+    if (refusal !== undefined) throw refusal
   }
 
   // These two are created on demand: most requests need neither.

@@ -34,7 +34,10 @@ interface RouteFacts<A extends Access> {
   bucket?: RatePolicy
   /** Also for somebody who has a link to the job that the param `id` names. */
   isOpenToLinks?: true
-  /** It begins to read while a key that has worked before is checked. It awaits `call.allowed` before any change. */
+  /**
+   * It begins to read while a key that has worked before is checked. Before it changes anything, it awaits
+   * `call.requireAllowed()`.
+   */
   readsAhead?: true
   answer: AnswerDescription
   /** Other statuses that are not errors, with their meaning. */
