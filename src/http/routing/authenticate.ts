@@ -34,7 +34,7 @@ export async function authenticateKey(key: string, request: ApiRequest, service:
 export function senderAhead(
   request: ApiRequest,
   service: Service,
-): { caller: Sender; refusal: Promise<unknown> } | undefined {
+): { caller: Sender; refusal: Promise<Error | undefined> } | undefined {
   const header = request.headers.get('authorization')
   if (header === null || service.options.authenticate) return undefined
   const key = rawKey(header)
@@ -42,14 +42,18 @@ export function senderAhead(
   return known && { caller: known.caller, refusal: refusalOf(key, known, service) }
 }
 
-async function refusalOf(key: string, { print, caller }: KnownKey, { engine, keys }: Service): Promise<unknown> {
+async function refusalOf(
+  key: string,
+  { print, caller }: KnownKey,
+  { engine, keys }: Service,
+): Promise<Error | undefined> {
   try {
     const record = await engine.applications.getKey(print.id)
     if (isGood(print, record, true) && record.app === caller.id) return undefined
     keys.remove(key)
     return unauthorized(wrongKey)
   } catch (error) {
-    return error
+    return error as Error
   }
 }
 

@@ -69,7 +69,7 @@ interface Origin {
   /** Where the request is in its sender's trace. */
   trace?: TraceContext
   /** For a route that reads ahead: `undefined` once the key is known to work still, or why not. */
-  refusal?: Promise<unknown>
+  refusal?: Promise<Error | undefined>
 }
 
 /** One request on its way through the service. */
@@ -83,7 +83,7 @@ export class Call {
   /** Who sent the request; `undefined` on routes that need no key. */
   readonly caller: Sender | undefined
   readonly trace: TraceContext | undefined
-  readonly #refusal: Promise<unknown> | undefined
+  readonly #refusal: Promise<Error | undefined> | undefined
   readonly #url: RequestUrl
   readonly #basePath: string
 
