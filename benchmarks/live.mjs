@@ -8,7 +8,7 @@ import { openAudio } from '../build/core/media/decode/open-audio.js'
 import { resolveModel } from '../build/core/models/registry.js'
 import { openSession } from '../build/core/models/session/session.js'
 import { createArchitecture } from '../build/core/workflows/separation/architectures/create-architecture.js'
-import { StemComparison } from '../build/core/workflows/separation/evaluation/scores.js'
+import { stemComparison } from '../build/core/workflows/separation/evaluation/scores.js'
 import { findSongs } from '../build/core/workflows/separation/evaluation/song-folders.js'
 import { runPipeline } from '../build/core/workflows/separation/pipeline/pipeline.js'
 import { separateStream } from '../build/live.js'
@@ -144,7 +144,7 @@ async function* blocksOf({ mixture }) {
 
 /** Scores estimates from the end of the lead. */
 function scorer({ vocals, lead }) {
-  const comparison = new StemComparison(sampleRate)
+  const comparison = stemComparison(sampleRate)
   let at = 0
   return {
     add(planes) {

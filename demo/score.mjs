@@ -1,5 +1,5 @@
 import { RealFft } from '../build/core/media/dsp/fft.js'
-import { StemComparison } from '../build/core/workflows/separation/evaluation/scores.js'
+import { stemComparison } from '../build/core/workflows/separation/evaluation/scores.js'
 
 /**
  * Scores of estimated vocals and their complement against the true stems, and those of guesses that take no skill, without which no
@@ -23,7 +23,7 @@ export async function scoreTable(song, estimate) {
 }
 
 function compare(reference, estimate, sampleRate) {
-  const comparison = new StemComparison(sampleRate)
+  const comparison = stemComparison(sampleRate)
   const frames = Math.min(reference[0].length, estimate[0].length)
   comparison.add(
     reference.map((plane) => plane.subarray(0, frames)),

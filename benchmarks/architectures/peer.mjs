@@ -5,7 +5,7 @@ import { loadavg } from 'node:os'
 import { basename, join } from 'node:path'
 import { openAudio } from '../../build/core/media/decode/open-audio.js'
 import { openWavWriter } from '../../build/core/media/encode/wav-writer.js'
-import { StemComparison } from '../../build/core/workflows/separation/evaluation/scores.js'
+import { stemComparison } from '../../build/core/workflows/separation/evaluation/scores.js'
 import { inChild } from './child.mjs'
 
 const sampleRate = 44_100
@@ -77,7 +77,7 @@ async function score(vocals, mixturePath, estimatePath) {
   const [mixture, estimate] = [await readPlanes(mixturePath), await readPlanes(estimatePath)]
   const rest = (stem) => mixture.map((plane, channel) => plane.map((sample, i) => sample - stem[channel][i]))
   const usdr = (truth, found) => {
-    const comparison = new StemComparison(sampleRate)
+    const comparison = stemComparison(sampleRate)
     comparison.add(truth, found)
     return comparison.scores().uSdr
   }
