@@ -61,8 +61,8 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
   const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
   if (runner !== undefined && settings.child !== undefined) {
     throw invalidOptions(
-      'child sets up the runner that createEngine makes, and another one is given. Give its options to ' +
-        'processRunner().',
+      'child configures the runner that createEngine makes, but you passed one of your own. Pass these options to ' +
+        'processRunner() instead.',
     )
   }
   const scope = container.createChildContainer()

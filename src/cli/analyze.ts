@@ -18,7 +18,7 @@ export const analyzeCommand: Command = {
     peaks: valued('file.json', 'Write peaks for players.'),
     chords: valued('file.txt', 'Write the chords as a label track for Audacity.'),
     sections: valued('file.txt', 'Write the sections as a label track for Audacity.'),
-    beats: valued('model', 'Pulled model that finds the beats: beat-this-small.'),
+    beats: valued('model', 'Model that finds the beats, pulled before: beat-this-small.'),
     ...audioCommandOptions,
   },
   notes: '--json prints the whole report, with the times of beats, bars, chords and sections.',

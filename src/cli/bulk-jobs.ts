@@ -1,6 +1,7 @@
 import type { BulkAction, BulkReport, JobEngine } from '../core/engine/engine.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { exitStatus, type Terminal } from './command.js'
+import { jobCount } from './style.js'
 
 const doneWords: Record<BulkAction, string> = { cancel: 'canceled', retry: 'queued again', delete: 'deleted' }
 /** Jobs per call, after which the count is shown. */
@@ -20,12 +21,12 @@ export async function bulkJobs(
     page = await engine.bulk(action, query, { limit: pageSize, after: page?.next })
     done += page.done
     refused.push(...page.refused)
-    if (page.next && !json) stderr.write(`${done} jobs ${doneWords[action]} so far\n`)
+    if (page.next && !json) stderr.write(`${jobCount(done)} ${doneWords[action]} so far\n`)
   } while (page.next && !page.isFull)
   const isComplete = page.next === undefined
   if (json) stdout.write(`${JSON.stringify({ done, refused, complete: isComplete })}\n`)
   else {
-    stdout.write(`${done} jobs ${doneWords[action]}, ${refused.length} refused\n`)
+    stdout.write(`${jobCount(done)} ${doneWords[action]}, ${refused.length} refused\n`)
     for (const [code, { jobs, message }] of reasonsOf(refused)) stdout.write(`  ${jobs} ${code}: ${message}\n`)
     if (!isComplete) stderr.write('stemwork: There is no room for more. Run the command again later for the rest.\n')
   }

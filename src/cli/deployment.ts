@@ -120,8 +120,8 @@ async function openStores(url: string, logger: Logger): Promise<Stores> {
   const lost = (owner: string) => {
     logger.error(
       { owner },
-      'Another process has taken over the store while this one was suspended or could not reach Redis. It ends at ' +
-        'once, for two would overwrite the jobs of each other. Start it again once the other has stopped.',
+      'Another process has taken over the store while this one was suspended or could not reach Redis. This one ' +
+        "exits, because two would overwrite each other's jobs. Start it again once the other has stopped.",
     )
     process.exit(exitStatus.failed)
   }

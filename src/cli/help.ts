@@ -45,6 +45,7 @@ function environmentNote(options: Record<string, CommandOption>): string | undef
   const named = Object.entries(options).filter(([, { variable }]) => variable !== undefined)
   const [[name, { variable }] = ['', {}]] = named
   if (variable === undefined) return undefined
+  if (named.length === 1) return `Environment: ${variable} sets --${name}.`
   const spelled = (some: string[]) => some.map((each) => `--${each}`).join(', ')
   const others = Object.keys(options).filter((each) => options[each]?.variable === undefined)
   const all = others.length === 0 ? 'Each option' : `Each option except ${spelled(others)}`

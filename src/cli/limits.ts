@@ -63,7 +63,7 @@ export const limitsCommand: Command = {
 function checkedChange(input: CommandInput): LimitChange | undefined {
   if (actionOf(input, limitsCommand) === 'show') return undefined
   const change = changeOf(input)
-  if (Object.keys(change).length === 0) throw new UsageError(`limits set needs a figure (${optionNames()}).`)
+  if (Object.keys(change).length === 0) throw new UsageError(`limits set needs at least one of ${optionNames()}.`)
   if (textOf(input, 'app') === undefined) throw new UsageError('limits set needs --app <name>.')
   return change
 }

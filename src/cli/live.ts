@@ -30,21 +30,21 @@ export const liveCommand: Command = {
     'same form.',
   positionals: { min: 0, max: 0 },
   options: {
-    stem: valued(stems.join('|'), 'What to write. Default: accompaniments.'),
+    stem: valued(stems.join('|'), 'Stem to write. Default: accompaniments.'),
     latency: valued(
       'ms',
-      `From a sample to its stem, ${latencyBounds.min} to ${latencyBounds.max}; more is better. Default: 1000.`,
+      `Delay of the stem, ${latencyBounds.min} to ${latencyBounds.max}; more gives better stems. Default: 1000.`,
     ),
-    raw: valued(rawFormats.join('|'), 'Samples without a header, little-endian and interleaved, both ways.'),
-    rate: valued('Hz', 'Of raw samples. Default: 44100.'),
-    channels: valued('n', 'Of raw samples. Default: 2.'),
+    raw: valued(rawFormats.join('|'), 'Read and write samples without a header, little-endian and interleaved.'),
+    rate: valued('Hz', 'Sample rate of --raw. Default: 44100.'),
+    channels: valued('n', 'Channels of --raw. Default: 2.'),
     wait: flag('Wait if the machine is too slow, instead of passing the input on unchanged.'),
     model: separationCommandOptions.model,
     runtime: separationCommandOptions.runtime,
   },
   notes:
     'For example: ffmpeg -i <file or address> -f wav - | stemwork live | ffplay -nodisp -autoexit -i -\n' +
-    'Where the machine is too slow, the input passes unchanged; standard error says so, and how much it was.',
+    'When the machine is too slow, the input passes unchanged, and standard error says so.',
   async run(input, terminal) {
     const { model, runtime } = separationSettings(input)
     const stem = stems.find((name) => name === (textOf(input, 'stem') ?? 'accompaniments'))

@@ -26,7 +26,7 @@ export const practiceCommand: Command = {
     }),
     guide: valued('dB', 'Level of the guide voice, relative to the song. Default: -18.'),
     lyrics: valued('file.txt', 'The words, one line for each sung line.'),
-    beats: valued('model', 'Pulled model that finds the beats: beat-this-small.'),
+    beats: valued('model', 'Model that finds the beats, pulled before: beat-this-small.'),
     format: songOptions.format,
     'no-tags': songOptions['no-tags'],
     ...separationCommandOptions,

@@ -6,6 +6,10 @@ export function harmless(text: string): string {
   return text.replace(/\p{Cc}+/gu, ' ')
 }
 
+export function jobCount(count: number): string {
+  return count === 1 ? '1 job' : `${count} jobs`
+}
+
 type Style = 'bold' | 'red' | 'yellow' | 'green' | 'dim'
 
 /** The text in a style if the stream is a terminal and `NO_COLOR` (https://no-color.org) is not set. */

@@ -3,6 +3,7 @@ import { usageCsv, usageRow } from '../http/service/usage-routes.js'
 import { type Command, type CommandInput, exitStatus, flag, textOf, UsageError, valued } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
+import { jobCount } from './style.js'
 
 const groups: Record<string, LedgerGroup> = { day: 'day', workflow: 'workflow', application: 'app' }
 
@@ -55,7 +56,7 @@ function line(row: ReturnType<typeof usageRow>, by: readonly ('day' | 'workflow'
   const minutes = Math.round(row.audioSeconds / 6) / 10
   const megabytes = Math.round(row.bytes / 1e5) / 10
   return (
-    `${group}: ${row.jobs} jobs ended, ${row.succeeded} succeeded, ${minutes} minutes of audio, ${megabytes} MB, ` +
+    `${group}: ${jobCount(row.jobs)} ended, ${row.succeeded} succeeded, ${minutes} min of audio, ${megabytes} MB, ` +
     `${Math.round(row.processorSeconds)} s of processor time\n`
   )
 }

@@ -11,6 +11,7 @@ import { serviceModelOptions } from './model-options.js'
 import { type DeploymentUrls, isPostgres, refuseUnknown } from './deployment.js'
 import { deploymentUrls, openStorage, privateInputsOption, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
+import { jobCount } from './style.js'
 import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
@@ -99,7 +100,7 @@ export const workerCommand: Command = {
           void interruption.stopped()
           const ended = await finiteWork(engine, { once, lanes: concurrency, signal: interruption.signal })
           const failed = ended.filter(({ status }) => status === 'FAILED').length
-          stdout.write(`stemwork worker: ${ended.length} jobs have ended, ${failed} of them FAILED\n`)
+          stdout.write(`stemwork worker: ${jobCount(ended.length)} ended, ${failed} of them FAILED\n`)
           return once && failed > 0 ? exitStatus.failed : exitStatus.done
         }
         await engine.start()

@@ -32,7 +32,7 @@ export async function openDownload(
   const attempt = () =>
     connection.once(url, { headers: rangeHeader(range), signal }).catch((error: unknown) => {
       if (isAddress(url)) throw error
-      throw new TypeError(`The link of a download is ${JSON.stringify(url)}. Expected one of a job's result.`)
+      throw new TypeError(`download() needs a link from a job's result, not ${JSON.stringify(url)}.`)
     })
   const response = await connection.retrying(attempt, { isRepeatable: true, signal })
   return downloadOf(response, url, { signal, onProgress })

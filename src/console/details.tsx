@@ -51,7 +51,7 @@ export function Details({ job }: { job: Job }) {
       {timings.length > 0 && (
         <FactList
           title="Timings"
-          note="Parts of the work go on at the same time, so these add up to more than the job took."
+          note="Parts of the work overlap, so these add up to more than the job took."
           facts={timings.map(([part, ms]) => [timingWords(part), durationWords(ms)])}
         />
       )}

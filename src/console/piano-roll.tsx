@@ -69,7 +69,7 @@ function Roll({ report: { seconds, tempo, tracks } }: { report: NotesReport }) {
           <span class="playhead" />
         </div>
       </div>
-      <p class="quiet">Drag across the notes to see a part of them larger.</p>
+      <p class="quiet">Drag across the notes to zoom in.</p>
     </section>
   )
 }

@@ -78,7 +78,7 @@ describe('stemwork as demucs', () => {
     [['-n', 'mdx_q', 'myfile.mp3'], 'The model mdx_q has no counterpart. Nearest: htdemucs.'],
     [['-n', 'htdemucs_ft', 'myfile.mp3'], 'The model htdemucs_ft has no counterpart. Nearest: htdemucs.'],
     [['--mp3', '--two-stems', 'vocals', '-n', 'mdx_extra', 'track with space.mp3'], 'Nearest: htdemucs.'],
-    [['--two-stems', 'drums', 'myfile.mp3'], 'Nearest: --two-stems vocals, or none of it, which writes drums'],
+    [['--two-stems', 'drums', 'myfile.mp3'], 'Nearest: --two-stems vocals, or no --two-stems, which writes drums'],
     [['--shifts', '10', 'myfile.mp3'], '--shifts 10 has no counterpart. Nearest: the song is separated once.'],
     [['--mp3-bitrate', '128', 'myfile.mp3'], '--mp3-bitrate 128 has no counterpart. Nearest: MP3 has 320 kbit/s here'],
     [['--no-split', 'myfile.mp3'], '--no-split has no counterpart. Nearest: memory does not grow'],
@@ -101,7 +101,7 @@ describe('stemwork as demucs', () => {
 
   it.each([['{track}.{ext}'], ['{stem}.{ext}']])('refuses two results in one file: --filename %s', async (pattern) => {
     const args = ['demucs', '--filename', pattern, ...model(), 'myfile.mp3', 'track with space.mp3']
-    expect(await refusalOf(args)).toMatch(/Two results would have the file separated\/htdemucs\/\w+\.wav\./)
+    expect(await refusalOf(args)).toMatch(/Two results would be written to separated\/htdemucs\/\w+\.wav\./)
     expect(await readdir(folder)).not.toContain('separated')
   })
 

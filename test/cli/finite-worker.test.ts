@@ -47,11 +47,14 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
     expect((await worker('--once', '--drain').finished()).status).toBe(2)
     expect(await worker('--once').finished()).toMatchObject({ status: 0, stdout: expect.stringContaining('0 jobs') })
     await submit({ isBad: true })
-    expect(await worker('--once').finished()).toMatchObject({ status: 1, stdout: expect.stringContaining('1 jobs') })
+    expect(await worker('--once').finished()).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining(': 1 job ended, '),
+    })
     for (let n = 0; n < 3; n++) await submit({})
     expect((await worker('--once').finished()).status).toBe(0)
     expect(await engine.count({ statuses: ['QUEUED'] })).toBe(2)
-    expect((await worker('--drain', '--concurrency', '2').finished()).stdout).toContain('2 jobs have ended, 0 of them')
+    expect((await worker('--drain', '--concurrency', '2').finished()).stdout).toContain('2 jobs ended, 0 of them')
     expect(await engine.count({ statuses: ['SUCCEEDED'] })).toBe(3)
   })
 
@@ -99,7 +102,7 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
       await expect.poll(async () => (await engine.get(id))?.stage, { timeout: 30_000, interval: 100 }).toBe('begin')
       process.kill('SIGTERM')
       // Nothing has ended, and it says so.
-      expect(await process.finished()).toMatchObject({ stdout: expect.stringContaining('0 jobs have ended') })
+      expect(await process.finished()).toMatchObject({ stdout: expect.stringContaining('0 jobs ended') })
       expect(await engine.get(id)).toMatchObject({
         status: 'QUEUED',
         attempts: 0,

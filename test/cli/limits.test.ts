@@ -87,7 +87,7 @@ test('the limits of an application are set, shown with its usage, and removed', 
 
 test.each([
   ['another action', ['stop'], 'Expected one of: show, set'],
-  ['set without a figure', ['set', '--app', 'Tapes'], 'needs a figure'],
+  ['set without a figure', ['set', '--app', 'Tapes'], 'needs at least one of'],
   ['set without an application', ['set', '--jobs', '1'], 'needs --app'],
   ['show with a figure', ['show', '--jobs', '1'], '--jobs belongs to set, not to show'],
   [

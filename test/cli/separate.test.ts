@@ -66,7 +66,7 @@ describe('stemwork separate', () => {
     expect(worst).toBeLessThanOrEqual(1 / 32_768)
     expect(stdout).toContain(join(folder, 'stems', 'vocals.wav'))
     expect(stdout).toMatch(/33 s of audio in .* x real time/)
-    expect(stdout).toMatch(/The built-in model has basic quality\..*stemwork models pull recommended/)
+    expect(stdout).toMatch(/The bundled model has basic quality\..*stemwork models pull recommended/)
     expect(stderr).toMatch(/^Separating \d+%/)
     expect(stderr).not.toContain('\r')
   })

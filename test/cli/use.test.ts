@@ -25,8 +25,8 @@ test('shows what each application has used, by its name where it has one', async
   const { status, stdout } = await usage()
   expect([status, stdout]).toEqual([
     0,
-    'Tapes: 2 jobs ended, 0 succeeded, 0 minutes of audio, 0 MB, 0 s of processor time\n' +
-      'other: 1 jobs ended, 0 succeeded, 0 minutes of audio, 0 MB, 0 s of processor time\n',
+    'Tapes: 2 jobs ended, 0 succeeded, 0 min of audio, 0 MB, 0 s of processor time\n' +
+      'other: 1 job ended, 0 succeeded, 0 min of audio, 0 MB, 0 s of processor time\n',
   ])
   expect((await usage('--from', '2020-01-01', '--to', '2020-01-31')).stdout).toBe('Nothing was used on these days.\n')
 })

@@ -277,7 +277,9 @@ describe('a download', () => {
   })
 
   test.each(['not a link', undefined])('of %j is refused at once, with what was expected', async (link) => {
-    await expect(client.download(link as string)).rejects.toThrow(/^The link of a download is .*job's result\.$/)
+    await expect(client.download(link as string)).rejects.toThrow(
+      /^download\(\) needs a link from a job's result, not .*\.$/,
+    )
   })
 })
 

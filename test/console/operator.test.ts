@@ -287,7 +287,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await page.keyboard.press('Enter')
     await eventually(() => page.getByRole('list', { name: 'Jobs' }).getByRole('listitem').count()).toBe(1)
     await page.getByRole('link', { name: 'Still waiting' }).click()
-    await page.getByText("It is number 1 of its application's queue.").waitFor()
+    await page.getByText("It is number 1 in its application's queue.").waitFor()
     await page.getByRole('button', { name: 'Cancel job' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel job' }).click()
     await page.getByText('The job was canceled on request.').waitFor()

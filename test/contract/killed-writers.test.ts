@@ -69,7 +69,7 @@ describe('a SQLite store whose process is killed while it writes', () => {
     expect(refused).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       retryable: true,
-      message: expect.stringMatching(/in use.*One process works on a SQLite store/s),
+      message: expect.stringMatching(/in use.*Only one process can use a SQLite store/s),
     })
     expect(() => sqliteStores({ path, openTimeoutMs: 0 })).toThrow(/in use/)
     await kill(first)

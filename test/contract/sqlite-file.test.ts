@@ -78,7 +78,7 @@ describe('a SQLite file', () => {
     const said: string[] = []
     const logger = { ...silentLogger, info: (_fields: object, message: string) => void said.push(message) }
     const { jobs, close } = sqliteStores({ path, logger })
-    expect(said).toEqual(['The job database is being brought up to date. This takes some seconds for each GB.'])
+    expect(said).toEqual(['The job database is being upgraded. This takes a few seconds per GB.'])
     expect(await jobs.resultBytes('a')).toBe(42)
     expect(await jobs.count({ app: 'a', search: 'lodz' })).toBe(1)
     const claimed: (string | undefined)[] = []

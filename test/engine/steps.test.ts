@@ -110,7 +110,7 @@ describe('a finished step', () => {
       await engine.retry(id)
       return await until(id, 'FAILED', 'SUCCEEDED')
     }
-    expect((await retried()).failure).toMatch(/steps one, which this one did not come to.*another `version`/s)
+    expect((await retried()).failure).toMatch(/steps one, which this one did not reach.*another `version`/s)
     code.version = '2'
     expect((await retried()).status).toBe('SUCCEEDED')
     expect(ran).toEqual(['one', 'other', 'other'])
@@ -363,8 +363,8 @@ test('two outputs with one file name have a file each', async () => {
 
 test('no file of the host becomes a result: neither by a path of a client nor by a link', async () => {
   for (const [run, reason] of [
-    [async () => ({ text: { name: 'x', path: '/etc/hosts' } }), 'something else than a file of a step'],
-    [async () => ({ text: '/etc/hosts' as unknown as StepFile }), 'something else than a file of a step'],
+    [async () => ({ text: { name: 'x', path: '/etc/hosts' } }), 'something other than a file of a step'],
+    [async () => ({ text: '/etc/hosts' as unknown as StepFile }), 'something other than a file of a step'],
     [
       async ({ step }) => ({
         text: await step.run('a', async ({ file }) => {

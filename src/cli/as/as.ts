@@ -138,7 +138,7 @@ function targetsOf(
     written.map((stem) => [stem, join(request.folder, program.pathOf(request, track, program.stemName(stem)))]),
   )
   for (const target of Object.values(targets)) {
-    if (taken.has(target)) throw new UsageError(`Two results would have the file ${target}. Give each its own name.`)
+    if (taken.has(target)) throw new UsageError(`Two results would be written to ${target}. Give each its own name.`)
     taken.add(target)
   }
   return targets

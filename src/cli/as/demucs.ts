@@ -74,7 +74,7 @@ function twoStems(request: OtherRequest, value: string): void {
   if (value !== 'vocals')
     throw new UsageError(
       `--two-stems ${value} has no counterpart: two stems are vocals and what is left. Nearest: --two-stems vocals, ` +
-        `or none of it, which writes ${value} and the others.`,
+        `or no --two-stems, which writes ${value} and the others.`,
     )
   request.separate.stems = 'vocals,accompaniments'
 }

@@ -8,23 +8,21 @@ const levers: { action: BulkAction; label: string; done: string; title: string; 
     label: 'Cancel all',
     done: 'canceled',
     title: 'Cancel all jobs of this search?',
-    text: 'Those that wait or run end as failed, with the code CANCELED, also those further down than the list shows.',
+    text: 'All that wait or run end as failed, with the code CANCELED, including those not yet shown.',
   },
   {
     action: 'retry',
     label: 'Run all again',
     done: 'queued again',
     title: 'Run all failed jobs of this search again?',
-    text:
-      'Those that failed wait for their turn, also those further down than the list shows, as long as their ' +
-      'inputs are kept.',
+    text: 'All that failed wait for their turn, including those not yet shown, as long as their inputs are kept.',
   },
   {
     action: 'delete',
     label: 'Delete all',
     done: 'deleted',
     title: 'Delete all jobs of this search?',
-    text: 'In any state, with their inputs and results, also those further down than the list shows.',
+    text: 'In any state, with their inputs and results, including those not yet shown.',
   },
 ]
 

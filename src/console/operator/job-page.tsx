@@ -111,7 +111,7 @@ function Levers({ job: { id, status, cancelRequested }, onLoad, onDelete }: Leve
     <div class="levers" role="group" aria-label="Control this job">
       {status !== 'SUCCEEDED' && status !== 'FAILED' && (
         <Confirm
-          label={cancelRequested ? 'Cancelling …' : 'Cancel job'}
+          label={cancelRequested ? 'Canceling …' : 'Cancel job'}
           title="Cancel this job?"
           text="It ends as failed, with the code CANCELED. Its work is lost."
           action="Cancel job"
@@ -169,7 +169,7 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
       </svg>
       {job.history.length === 0 && (
         <p class="quiet">
-          None yet.{job.queuePosition !== null && ` It is number ${job.queuePosition} of its application's queue.`}
+          None yet.{job.queuePosition !== null && ` It is number ${job.queuePosition} in its application's queue.`}
         </p>
       )}
       <ol class="stack parts">

@@ -14,9 +14,9 @@ export const bundledQuality = 3.7
 /** A download that nobody has to plan for. */
 const smallBytes = 50_000_000
 
-/** Shown wherever the built-in model made a result. */
+/** Shown wherever the bundled model made a result. */
 export const betterModelHint =
-  'The built-in model has basic quality. For a better one, run: stemwork models pull recommended, then use --model ' +
+  'The bundled model has basic quality. For a better one, run: stemwork models pull recommended, then use --model ' +
   'recommended.'
 
 /** What the best model must also be. */

@@ -31,7 +31,7 @@ export function redisConnections(address: RedisAddress, { name, logger }: { name
     told.add(String(error))
     logger.warn(
       { queue: name, err: error },
-      'The queue has a problem with Redis, and tries again. Meanwhile, workers find jobs by their sweep.',
+      'The queue cannot use Redis and tries again. Meanwhile, workers find jobs by their sweep.',
     )
   }
 

@@ -52,7 +52,7 @@ export class ListeningConnection {
         await this.#listen()
       } catch (error) {
         if (!signal.aborted)
-          logger.warn({ queue: channel, err: error }, 'The queue lost its connection to Postgres, and connects again.')
+          logger.warn({ queue: channel, err: error }, 'The queue lost its connection to Postgres and is reconnecting.')
       }
       this.#isHearing = false
       // Random, so that the processes of a deployment do not all reconnect at once. The timer keeps a worker alive that
@@ -155,9 +155,9 @@ export class ListeningConnection {
       if (isSent && !wait.aborted)
         logger.warn(
           { queue: channel },
-          'The queue hears no notifications: the pool seems to lead to a pooler in transaction mode, which LISTEN ' +
-            'cannot pass. Workers find jobs by their sweep only. Give the queue a pool that leads to Postgres ' +
-            'itself.',
+          'The queue receives no notifications: the pool seems to go through a pooler in transaction mode, which ' +
+            'does not support LISTEN. Workers find jobs only by their sweep. Give the queue a pool that connects ' +
+            'to Postgres directly.',
         )
     } finally {
       client.removeListener('notification', onEcho)

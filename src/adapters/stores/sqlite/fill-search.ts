@@ -25,7 +25,7 @@ export function fillSearch(database: Database.Database, logger: Logger): void {
     done += rows.length
     last = rows.at(-1)?.row ?? last
     if (performance.now() - saidAt > sayEachMs) {
-      logger.info({ done, of }, 'Jobs of an earlier version are being prepared for searches.')
+      logger.info({ done, of }, 'Jobs of an earlier version are being indexed for searches.')
       saidAt = performance.now()
     }
   }

@@ -133,7 +133,7 @@ export class SqliteDatabase {
       )
     }
     if (taken > 0 && taken < migrations.length)
-      logger.info({}, 'The job database is being brought up to date. This takes some seconds for each GB.')
+      logger.info({}, 'The job database is being upgraded. This takes a few seconds per GB.')
     for (let step = taken; step < migrations.length; step++) {
       this.#database.exec(`BEGIN IMMEDIATE; ${migrations[step]}; PRAGMA user_version = ${step + 1}; COMMIT`)
     }
@@ -159,8 +159,8 @@ function makePrivate(path: string): void {
 
 function heldByAnother(path: string, cause: unknown): StemworkError {
   return storeUnavailable(
-    `The database file ${path} is in use: by another process, or by a store in this one that is not closed. One ` +
-      'process works on a SQLite store at a time; end the other, use another file, or use a store that processes ' +
+    `The database file ${path} is in use: by another process, or by a store in this one that is not closed. Only one ` +
+      'process can use a SQLite store at a time: stop the other, use another file, or use a store that processes ' +
       'share, such as Postgres.',
     { retryable: true, cause },
   )

@@ -47,7 +47,7 @@ export function quotaExceeded(quota: Quota, used: Usage, jobs: number, now: numb
     new StemworkError(
       'QUOTA_EXCEEDED',
       `The application may use ${limit} ${unit} a day and has used ` +
-        `${usedSoFar}${jobs > 1 && what === 'jobs' ? `; these would be ${jobs} more` : ''}. The quota is renewed ` +
+        `${usedSoFar}${jobs > 1 && what === 'jobs' ? `; these would be ${jobs} more` : ''}. The quota is reset ` +
         `at ${resetsAt}. Submit again then, or ask the operator for a larger quota.`,
       { retryable: true, details: { quota: what, limit, used: usedSoFar, resetsAt } },
     )

@@ -60,7 +60,7 @@ export function steadyLogger(logger: Logger): Logger {
   const failed = (error: unknown) => {
     if (hasFailed) return
     hasFailed = true
-    defaultLogger.error({ err: readableError(error) }, 'The logger failed, and log lines are lost. Mend the logger.')
+    defaultLogger.error({ err: readableError(error) }, 'The logger failed, and log lines are lost. Fix the logger.')
   }
   const steady = { ...silentLogger }
   for (const level of levels)

@@ -44,7 +44,7 @@ function daysOf({ from, to, app }: { from: number; to: number; app?: string }) {
 
 function ledgerOf({ ledger }: JobStore): Ledger {
   if (ledger) return ledger
-  throw new StemworkError('NOT_FOUND', 'The job store keeps no ledger of use. Those of the package do.')
+  throw new StemworkError('NOT_FOUND', 'This job store keeps no usage ledger. Use a store of the package.')
 }
 
 function checked<Schema extends z.ZodType>(schema: Schema, query: unknown, method: string): z.output<Schema> {

@@ -76,8 +76,8 @@ export function resultPeaks(blobs: BlobStore, measure: AudioPeaks | undefined) {
 function tooManyWaiting(): StemworkError {
   return new StemworkError(
     'RATE_LIMITED',
-    `Peaks are measured one file after another, and ${waitingPerApplication} of an application may wait. Ask for ` +
-      'these again when others have been answered.',
+    `Peaks are measured one file at a time, and ${waitingPerApplication} requests of an application may wait. Send ` +
+      'this one again when others have been answered.',
     { retryable: true },
   )
 }

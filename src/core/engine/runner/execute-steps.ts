@@ -167,7 +167,7 @@ export class StepRun implements Steps {
       .filter((name) => !this.#used.has(name) && this.#own(name, version)?.state === 'done')
     if (names.length === 0) return
     throw wrongSteps(
-      `Earlier attempts of the job finished the steps ${names.join(', ')}, which this one did not come to. Give the ` +
+      `Earlier attempts of the job finished the steps ${names.join(', ')}, which this one did not reach. Give the ` +
         'workflow another `version` when its steps change.',
     )
   }

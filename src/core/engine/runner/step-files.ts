@@ -18,7 +18,7 @@ export async function publishFiles(
     if (file === undefined) continue
     // Any other object may come from a client, with the path of any file of the host.
     if (!(file instanceof KeptFile || file instanceof MadeFile))
-      throw wrongSteps(`The function returned something else than a file of a step as its output "${output}".`)
+      throw wrongSteps(`The function returned something other than a file of a step as its output "${output}".`)
     await copyFile(file.path, pathOf(output), constants.COPYFILE_FICLONE)
   }
 }
@@ -86,7 +86,7 @@ function jsonOf(name: string, made: unknown, files: Map<string, MadeFile>): stri
       const original = this[key]
       if (original instanceof MadeFile) files.set(original.name, original)
       if (original instanceof KeptFile)
-        throw wrongSteps(`The step "${name}" returned ${original.name} of another step, which has it already.`)
+        throw wrongSteps(`The step "${name}" returned ${original.name} of another step. Return only its own files.`)
       return value
     })
   } catch (error) {

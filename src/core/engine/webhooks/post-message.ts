@@ -96,7 +96,7 @@ async function post(
     if (!signal.aborted)
       logger.warn(
         { ...about, deliveryId: delivery.id, receiver, cause: errorLine(error) },
-        'A webhook receiver could not be reached. Check its address, and that it runs.',
+        'A webhook receiver could not be reached. Check its address and that it is running.',
       )
     return null
   }

@@ -106,8 +106,8 @@ export class Receivers {
     if (!(await this.#read(app, origin)))
       throw new StemworkError(
         'NOT_FOUND',
-        `No failing webhook receiver of this application is at ${JSON.stringify(origin)}. List them to see their ` +
-          'origins; one that is not listed gets its messages.',
+        `This application has no failing webhook receiver at ${JSON.stringify(origin)}. List them to see their ` +
+          'origins; all others get their messages.',
       )
     await this.#parts.documents.delete(kind, keyOf(app, origin))
   }

@@ -194,7 +194,7 @@ async function* sameShape(
       const change = `from ${describe(first)} to ${describe({ channels, sampleRate })}`
       throw badInput(
         'decode_failed',
-        `The file changes ${change} part-way, which is not supported. Split it into one file for each part.`,
+        `The file changes ${change} partway through, which is not supported. Split it into one file for each part.`,
       )
     }
   }

@@ -51,7 +51,7 @@ export interface Separation {
   runtime: Runtime
   /** How to get the faster runtime, if `auto` did not find it. */
   runtimeHint?: string
-  /** One line that names a better model, if only the built-in one was used. */
+  /** One line that names a better model, if only the bundled one was used. */
   hint?: string
   /** Messages about anything that was not done as requested, and about what was lost of a damaged file. */
   warnings: string[]
@@ -120,7 +120,7 @@ export async function loadNetworks(
 }
 
 /**
- * Memory that decoding and separating may take, with the built-in network at most half of it: a file that takes more
+ * Memory that decoding and separating may take, with the bundled network at most half of it: a file that takes more
  * was made to fill the memory.
  */
 const usualBytes = 900 * 2 ** 20
@@ -130,7 +130,7 @@ const bytesPerWeightByte = 64
 /** The memory that this process may hold, besides what it holds already for networks kept warm. */
 async function memoryFor(networkPaths: readonly string[], batch = 1): Promise<number> {
   let bytes = Math.max(usualBytes, process.memoryUsage.rss() + 0.7 * usualBytes)
-  // The built-in network is within the usual, one segment at a time.
+  // The bundled network is within the usual, one segment at a time.
   bytes += (batch * networkPaths.length - 1) * 0.5 * usualBytes
   for (const path of networkPaths) {
     const large = Math.max(0, (await stat(path)).size - smallNetworkBytes)
