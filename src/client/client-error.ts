@@ -1,13 +1,9 @@
 export interface ClientErrorFacts {
-  /** The service's code, or `NETWORK` when no answer came, `BAD_ANSWER` when the answer was not the service's. */
   code: string
-  /** HTTP status; 0 when no answer came. */
   status: number
-  /** Tell it to the operator of the service when you ask for help. */
   requestId?: string
   reason?: string
   errors?: { path: string; message: string }[]
-  /** How long the service asks to wait before the next try. */
   retryAfterMs?: number
   cause?: unknown
 }
@@ -18,12 +14,16 @@ const mark = 'stemwork.ClientError'
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly mark = mark
+  /** The service's code, or `NETWORK` when no answer came, `BAD_ANSWER` when the answer was not the service's. */
   readonly code: string
+  /** HTTP status; 0 when no answer came. */
   readonly status: number
+  /** Tell it to the operator of the service when you ask for help. */
   readonly requestId: string | undefined
   readonly reason: string | undefined
   /** The fields of the request that were refused. */
   readonly errors: readonly { path: string; message: string }[]
+  /** How long the service asks to wait before the next try. */
   readonly retryAfterMs: number | undefined
 
   constructor(message: string, { code, status, requestId, reason, errors, retryAfterMs, cause }: ClientErrorFacts) {

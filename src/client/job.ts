@@ -143,11 +143,15 @@ export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'> &
 export interface NewJob {
   workflow: string
   params: Record<string, unknown>
+  /** Shown in lists, and searched. */
   name?: string | null
+  /** Jobs with the same batch name belong together. */
   batchName?: string | null
+  /** Your own labels, which are returned and not read. */
   metadata?: Record<string, string>
-  /** Output name to a PUT URL in your own storage. */
+  /** Output name to a PUT URL in your own storage, to which the result is copied. */
   copyResultsTo?: Record<string, string>
+  /** Where to send a signed message at each of the `events`. Default: `job.succeeded` and `job.failed`. */
   webhook?: { url: string; events?: string[] | null } | null
   /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
   priority?: number

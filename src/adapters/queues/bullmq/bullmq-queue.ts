@@ -21,6 +21,7 @@ export interface BullmqQueueOptions {
   prefix?: string
   /** How long Redis may take to answer before a call fails. Default: 5000. */
   answerTimeoutMs?: number
+  /** Default: warnings and errors go to stderr. */
   logger?: Logger
 }
 

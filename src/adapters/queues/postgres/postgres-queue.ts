@@ -23,6 +23,7 @@ export interface PostgresQueueOptions {
   answerTimeoutMs?: number
   /** How often the listening connection is asked whether it still answers. Default: 60000. */
   checkIntervalMs?: number
+  /** Default: warnings and errors go to stderr. */
   logger?: Logger
 }
 

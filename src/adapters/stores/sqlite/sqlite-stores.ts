@@ -20,7 +20,7 @@ export interface SqliteStoresOptions {
    * How long to wait, on opening, for another process to release the file; this blocks the event loop. Default: 1000.
    */
   openTimeoutMs?: number
-  /** Is told what opening does if that takes long, as it does after an update. Default: nothing is logged. */
+  /** Reports an opening that takes long, as after an update. Default: nothing is logged. */
   logger?: Logger
 }
 

@@ -22,12 +22,17 @@ export interface SubmitInput {
    * Local files (`localFile`) by input name, instead of an address in `params`. They are copied into the blob store.
    */
   inputs?: Record<string, LocalFile>
+  /** Shown in lists, and searched. */
   name?: string | null
+  /** Jobs with the same batch name belong together. */
   batchName?: string | null
+  /** Your own labels, which are returned and not read. */
   metadata?: Record<string, string>
   /** Blob keys of uploaded inputs by param name, which are read instead of the param's URL. */
   uploads?: Record<string, string>
+  /** Output name to a PUT URL in your own storage, to which the result is copied. */
   copyResultsTo?: Record<string, string>
+  /** Where to send a signed message at each of the `events`. Default: `job.succeeded` and `job.failed`. */
   webhook?: { url: string; events?: string[] | null } | null
   /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
   priority?: number

@@ -94,6 +94,7 @@ export type LedgerGroup = (typeof ledgerGroups)[number]
 
 /** Days are UTC, counted from 1970 (`dayOf`); both are included. */
 export interface LedgerQuery {
+  /** Days since 1970, in UTC, as the next one, which is included. */
   fromDay: number
   toDay: number
   app?: string
@@ -101,6 +102,7 @@ export interface LedgerQuery {
 
 /** Sums over the ends in a group; of `day`, `app` and `workflow`, those that it is grouped by are present. */
 export interface LedgerTotal {
+  /** Days since 1970, in UTC. */
   day?: number
   app?: string
   workflow?: string

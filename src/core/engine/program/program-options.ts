@@ -9,17 +9,17 @@ export interface ProgramOptions<
   Input extends string = string,
   Output extends string = string,
 > {
-  /** Its arguments, each for itself: there is no shell. Required in a stage; `run` may get its own. */
+  /** Its arguments, passed one by one, without a shell. Required in a stage; `run` may get its own. */
   args?: readonly string[] | ((context: StageContext<Params, Input, Output>) => readonly string[])
   /** Where it is, as an absolute path. Default: found on the PATH by its name. */
   path?: string
   /** Name and weight as a stage. Default: the name of the program, and 1. */
   stage?: { name?: string; weight?: number }
-  /** How it tells its progress. Default: not at all. */
+  /** How it reports progress. Default: not at all. */
   progress?: ProgramProgress
   /**
    * What the helper of `clients/python` speaks: the job as a JSON file named by STEMWORK_JOB, and progress, details,
-   * checkpoints and failures as lines of JSON on stdout. Default: none of it.
+   * checkpoints and failures as lines of JSON on stdout. Default: none.
    */
   protocol?: 'stemwork'
   /** Its longest run, in milliseconds; then the job fails with `TIMEOUT`. Default: that of the job. */
