@@ -143,7 +143,7 @@ export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'> &
 export interface NewJob {
   workflow: string
   params: Record<string, unknown>
-  /** Shown in lists, and searched. */
+  /** Shown in lists, searched, and part of the names of downloads. */
   name?: string | null
   /** Jobs with the same batch name belong together. */
   batchName?: string | null

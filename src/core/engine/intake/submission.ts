@@ -22,7 +22,7 @@ export interface SubmitInput {
    * Local files (`localFile`) by input name, instead of an address in `params`. They are copied into the blob store.
    */
   inputs?: Record<string, LocalFile>
-  /** Shown in lists, and searched. */
+  /** Shown in lists, searched, and part of the names of downloads. */
   name?: string | null
   /** Jobs with the same batch name belong together. */
   batchName?: string | null
