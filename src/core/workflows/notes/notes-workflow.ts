@@ -55,7 +55,7 @@ export function defineNotes(
       ),
       tempo: range(20, 400)
         .optional()
-        .describe('Of the MIDI file; without it, what is found in the song, or 120.')
+        .describe('Tempo of the MIDI file; without it, that of the song, or 120.')
         .meta({ title: 'Tempo', 'x-unit': 'bpm' }),
     })
     .refine((given) => inputs.some((name) => name in given), {
@@ -87,7 +87,7 @@ const optionParams = {
     .meta({ title: 'Clear beginnings' }),
   frameThreshold: threshold
     .default(usualNoteOptions.frameThreshold)
-    .describe('How clearly a note must sound to go on, from 0.05 to 0.95. Lower values make notes longer.')
+    .describe('How clearly a note must sound to continue, from 0.05 to 0.95. Lower values make notes longer.')
     .meta({ title: 'Clear tones' }),
   minimumNoteLength: range(0, 10_000)
     .default(usualNoteOptions.minimumNoteLength)

@@ -79,15 +79,15 @@ export function defineTranscode(
         .describe('How many seconds are kept; without it, all up to the end.')
         .meta({ title: 'Length', 'x-unit': 's' }),
       fadeInSeconds: fade
-        .describe('For how many seconds it rises evenly from silence.')
+        .describe('Length of the fade from silence, in seconds.')
         .meta({ title: 'Fade in', 'x-unit': 's' }),
       fadeOutSeconds: fade
-        .describe('For how many seconds it falls evenly to silence at the end.')
+        .describe('Length of the fade to silence at the end, in seconds.')
         .meta({ title: 'Fade out', 'x-unit': 's' }),
       gainDb: range(-120, 60)
         .default(0)
         .describe(
-          'By how much it is louder, or quieter below 0. Peaks beyond full scale are clipped, except in 32-bit float.',
+          'Gain in dB; negative values make it quieter. Peaks beyond full scale are clipped, except in 32-bit float.',
         )
         .meta({ title: 'Gain', 'x-unit': 'dB' }),
       tempo: range(0.5, 2)
@@ -99,7 +99,7 @@ export function defineTranscode(
         .meta({ title: 'Tempo', 'x-unit': 'times' }),
       semitones: range(-12, 12)
         .default(0)
-        .describe('By how many semitones it is higher, or lower below 0, at the same tempo.')
+        .describe('Raises the pitch by this many semitones at the same tempo; negative values lower it.')
         .meta({ title: 'Pitch', 'x-unit': 'semitones' }),
       dither: flag(true, 'Dither', 'Adds inaudible noise, so that rounding does not distort quiet passages.'),
       keepTags: keepTagsParam(checked.keepTags),
