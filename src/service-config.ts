@@ -31,7 +31,7 @@ export interface ServiceConfig {
   /** ES module with your own workflows, JSON file with compositions of known workflows, or a folder of such files. */
   workflows?: string | readonly string[]
   /**
-   * Offer a workflow under a further id, for instance
+   * Offer a workflow under another id, for example
    * music-ai/stems-vocals-accompaniment=service/stems-vocals-accompaniment.
    */
   aliases?: string | readonly string[]

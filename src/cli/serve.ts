@@ -66,7 +66,7 @@ export const serveCommand: Command = {
     ),
     aliases: valued(
       'alias=id',
-      'Offer a workflow under a further id, for instance music-ai/stems-vocals-accompaniment=' +
+      'Offer a workflow under another id, for example music-ai/stems-vocals-accompaniment=' +
         'service/stems-vocals-accompaniment.',
       { was: 'alias', multiple: true },
     ),

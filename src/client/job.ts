@@ -7,7 +7,7 @@ export interface WorkflowSummary<Id extends string = string> {
   id: Id
   name: string
   description: string
-  /** The id of the workflow, if this one is a further id of it. */
+  /** If this is an alias: the id of its workflow. */
   aliasOf?: string
 }
 

@@ -17,7 +17,7 @@ export const workflowSummarySchema = z
 
 const offeredWorkflowSchema = workflowSummarySchema
   .extend({
-    aliasOf: z.string().optional().describe('The id of the workflow, if this one is a further id of it.'),
+    aliasOf: z.string().optional().describe('If this is an alias: the id of its workflow.'),
     unavailable: z.string().optional().describe('Why its jobs cannot run at the moment. Absent if they can.'),
   })
   .meta({ id: 'OfferedWorkflow' })
@@ -268,7 +268,7 @@ function shorterThan<Schema extends z.ZodType>(characters: number, schema: Schem
 export const newJobSchema = z
   .strictObject({
     name: nameSchema.nullish().describe('A name to show, for example that of the song. Downloads are named after it.'),
-    workflow: z.string().min(1).max(200).describe('ID of the workflow to run; `GET /workflow` lists them.'),
+    workflow: z.string().min(1).max(200).describe('Id of the workflow to run; `GET /workflow` lists them.'),
     params: anyObject.describe(
       'Parameters of the workflow, for example `inputUrl`; `GET /workflow/{id}` has their schema.',
     ),

@@ -279,7 +279,7 @@ export const engineOptionsSchema = z.strictObject({
     .record(z.string(), z.string())
     .default({})
     .describe(
-      'Further ids of workflows: alias to id, such as `music-ai/stems-vocals-accompaniment` to ' +
+      'Other ids of workflows: alias to id, such as `music-ai/stems-vocals-accompaniment` to ' +
         '`service/stems-vocals-accompaniment`. Clients may use either.',
     ),
   inputs: inputsSchema.prefault({}),

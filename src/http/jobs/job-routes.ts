@@ -117,7 +117,7 @@ export const jobRoutes = [
     summary: 'Retry a failed job',
     description:
       'Runs it with its original params and inputs; uploads are kept until `expiresAt` of the job. The job keeps ' +
-      'its ID, waits behind the existing jobs, and counts as a new one against limits and quotas.',
+      'its id, waits behind the existing jobs, and counts as a new one against limits and quotas.',
     access: 'key',
     bucket: 'create',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
@@ -170,7 +170,7 @@ export const jobRoutes = [
     summary: 'Follow all jobs by server-sent events',
     description:
       'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, ' +
-      'and `deleted` with the ID of a deleted job. To miss none, list the jobs after `ready`. `webhook-receiver` ' +
+      'and `deleted` with the id of a deleted job. To miss none, list the jobs after `ready`. `webhook-receiver` ' +
       'shows a webhook receiver that has failed for too long and was disabled.',
     access: 'key',
     answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },
@@ -249,7 +249,7 @@ export const jobRoutes = [
     access: 'key',
     answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
     otherAnswers: { 204: 'The job has ended and the client has seen it (`Last-Event-ID: end`).' },
-    requestHeaders: { 'Last-Event-ID': 'ID of the last event received.' },
+    requestHeaders: { 'Last-Event-ID': 'Id of the last event received.' },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       return jobEvents(call, await requireJob(call, params.id))

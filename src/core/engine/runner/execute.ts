@@ -118,7 +118,7 @@ function startRun(workflow: Workflow, order: WorkOrder) {
       else if (!optional || stat) {
         const message =
           `Workflow ${workflow.id} ended without its output "${name}". This is a bug in the workflow. Tell ` +
-          'the operator the job ID.'
+          'the operator the job id.'
         throw new StemworkError('INTERNAL_ERROR', message, { details: { output: name } })
       }
     }
