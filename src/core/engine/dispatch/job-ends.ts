@@ -4,26 +4,15 @@ import type { Dispatcher } from './dispatcher.js'
 import { leaseLost } from './attempt/heartbeat.js'
 import type { Maintenance } from './maintenance.js'
 import { finishDeletion } from './sweep/sweep.js'
-import type { JobEvents } from '../events.js'
 import { jobCheckpointPrefix } from '../job/checkpoint-keys.js'
 import { canceled, jobError } from '../job/failure.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
 import { jobInScope, type JobScope } from '../queries/job-scope.js'
-import type { EngineOptions } from '../options.js'
-import type { BlobStore } from '../ports/blob-store.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { Logger } from '../ports/logger.js'
-import type { StoreClock } from '../store-clock.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface EndingParts {
-  jobs: JobStore
-  clock: StoreClock
-  blobs: BlobStore
-  events: JobEvents
-  options: EngineOptions
-  logger: Logger
+interface EndingParts extends Pick<SharedParts, 'jobs' | 'clock' | 'blobs' | 'events' | 'options' | 'logger'> {
   dispatcher: Dispatcher
   maintenance: Maintenance
   batches: Batches

@@ -1,18 +1,17 @@
-import type { Logger } from '../ports/logger.js'
 import type { Batches } from '../batch/batches.js'
-import type { EngineOptions } from '../options.js'
-import { clockProblem, type StoreClock } from '../store-clock.js'
+import { clockProblem } from '../store-clock.js'
 import type { Outbox } from '../webhooks/outbox.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './sweep/file-sweep.js'
 import type { Sweep, SweepReport } from './sweep/sweep.js'
 import type { sweepTurn } from './sweep/sweep-turn.js'
 import { roundMsPerWorker, type WorkerRegistry } from '../workers/worker-registry.js'
+import type { SharedParts } from '../engine-parts.js'
 
 /** Sweeps per sweep of all files, which is not urgent. */
 const fileSweepRounds = 20
 
-interface MaintainedParts {
+interface MaintainedParts extends Pick<SharedParts, 'clock' | 'options' | 'logger'> {
   sweep: Sweep
   takeSweepTurn(): ReturnType<typeof sweepTurn>
   workers: Pick<WorkerRegistry, 'setFleet'>
@@ -20,9 +19,6 @@ interface MaintainedParts {
   dispatcher: Dispatcher
   outbox: Outbox
   batches: Batches
-  clock: StoreClock
-  options: Pick<EngineOptions, 'dispatch'>
-  logger: Logger
 }
 
 /**

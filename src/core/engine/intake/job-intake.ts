@@ -5,7 +5,6 @@ import type { Batches } from '../batch/batches.js'
 import { batchRequest, checkBatch, jobsOfBatch, repeatedIds, type SubmitBatchInput } from './submit-batch.js'
 import { shuttingDown, StemworkError } from '../errors.js'
 import type { Waking } from '../dispatch/waking.js'
-import type { JobEvents } from '../events.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
 import { inputExpired, notFailed } from '../job/retry.js'
@@ -15,11 +14,7 @@ import type { TraceContext } from '../job/trace-context.js'
 import { jobInScope, type JobScope } from '../queries/job-scope.js'
 import type { deploymentLimits } from '../limits/limits.js'
 import { withLocalFiles } from './local-file.js'
-import type { BlobStore } from '../ports/blob-store.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { Logger } from '../ports/logger.js'
 import { traced, type Tracing } from '../ports/tracing.js'
-import type { StoreClock } from '../store-clock.js'
 import type { Readiness } from '../runner/readiness.js'
 import type { RememberedRules } from '../limits/scheduling-rules.js'
 import {
@@ -30,16 +25,12 @@ import {
   requireSameRequest,
   type SubmitOptions,
 } from './submission.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface IntakeParts extends AdmissionParts {
-  jobs: JobStore
+interface IntakeParts extends AdmissionParts, Pick<SharedParts, 'blobs' | 'events' | 'logger'> {
   waking: Waking
-  blobs: BlobStore
-  events: JobEvents
-  logger: Logger
   rules: RememberedRules
   batches: Batches
-  clock: StoreClock
   deploymentLimits: ReturnType<typeof deploymentLimits>
   readiness: Readiness
   /** Aborted once no more jobs are accepted. */

@@ -12,6 +12,7 @@ import { clockProblem, type StoreClock } from '../store-clock.js'
 import { type Readiness, unreadyText } from '../runner/readiness.js'
 import { noWorkerText } from '../queries/waiting.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
+import type { SharedParts } from '../engine-parts.js'
 
 export interface EngineHealth {
   ok: boolean
@@ -27,18 +28,12 @@ export interface EngineHealth {
   runner: ReturnType<Runner['status']>
 }
 
-export interface ExaminedParts {
-  jobs: JobStore
-  queue: JobQueue
-  runner: Runner
+export interface ExaminedParts extends Pick<SharedParts, 'jobs' | 'queue' | 'runner' | 'clock' | 'options' | 'logger'> {
   dispatcher: Dispatcher
   fileSweep: FileSweep
   checkBlobs: ReturnType<typeof blobCheck>
   readiness: Readiness
   workers: WorkerRegistry
-  clock: StoreClock
-  options: EngineOptions
-  logger: Logger
 }
 
 /** Ids in one warning. */

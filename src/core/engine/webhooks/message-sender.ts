@@ -1,13 +1,12 @@
-import type { JobEvents } from '../events.js'
 import type { Delivery } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
 import { Lanes } from './lanes.js'
 import { jittered, type Message, outcomeOf, type PostPorts, postMessage } from './post-message.js'
 import { Receivers } from './receivers.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface SenderPorts extends PostPorts {
+interface SenderPorts extends PostPorts, Pick<SharedParts, 'events'> {
   jobs: Pick<JobStore, 'documents'>
-  events: JobEvents
 }
 
 /** The record that carries a message, as far as its sending changes it. */

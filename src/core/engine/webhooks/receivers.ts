@@ -1,12 +1,8 @@
 import { hash } from 'node:crypto'
 import { StemworkError } from '../errors.js'
-import type { JobEvents } from '../events.js'
-import type { EngineOptions } from '../options.js'
 import { documentBytes } from '../limits/document-bytes.js'
 import type { Turn } from '../limits/rested.js'
 import type { DocumentStore } from '../ports/document-store.js'
-import type { StoreClock } from '../store-clock.js'
-import type { Logger } from '../ports/logger.js'
 import {
   admission,
   type Admission,
@@ -15,13 +11,10 @@ import {
   failingReceiverSchema,
   onTrial,
 } from '../job/receiver.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface ReceiversParts {
-  clock: StoreClock
+interface ReceiversParts extends Pick<SharedParts, 'clock' | 'events' | 'options' | 'logger'> {
   documents: DocumentStore
-  events: JobEvents
-  options: Pick<EngineOptions, 'webhooks'>
-  logger: Logger
 }
 
 /** Where a message goes. */

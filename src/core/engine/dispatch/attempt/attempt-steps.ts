@@ -6,17 +6,14 @@ import { pipeline } from 'node:stream/promises'
 import { claimCheckpointPrefix, stepFileKey, stepValueKey } from '../../job/checkpoint-keys.js'
 import type { JobRecord } from '../../job/job.js'
 import { maxRecordedCharacters, type StepRecord } from '../../job/step.js'
-import type { BlobStore } from '../../ports/blob-store.js'
-import type { JobStore } from '../../ports/job-store.js'
 import { putCopy } from '../../ports/put-copy.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState } from '../../ports/runner.js'
 import { claimOf, type EndPatience, writeEnd } from './attempt-end.js'
 import { leaseLost } from './heartbeat.js'
+import type { SharedParts } from '../../engine-parts.js'
 
-interface StepsPorts extends EndPatience {
+interface StepsPorts extends EndPatience, Pick<SharedParts, 'jobs' | 'blobs'> {
   job: JobRecord
-  jobs: JobStore
-  blobs: BlobStore
   leaseMs: number
   /** How far the store's clock is ahead of this node's. */
   aheadMs: number

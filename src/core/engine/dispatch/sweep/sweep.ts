@@ -1,29 +1,18 @@
 import { jobResultsPrefix } from '../../job/blob-keys.js'
-import type { JobEvents } from '../../events.js'
 import { jobCheckpointPrefix } from '../../job/checkpoint-keys.js'
 import { canceled, jobError, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import { dayOf } from '../../job/quota.js'
 import { JobLinks } from '../../links/job-links.js'
-import type { EngineOptions } from '../../options.js'
-import type { BlobStore } from '../../ports/blob-store.js'
-import type { JobStore } from '../../ports/job-store.js'
-import type { Logger } from '../../ports/logger.js'
-import type { StoreClock } from '../../store-clock.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
 import type { StoreContact } from '../store-contact.js'
 import { removeUploads } from './uploads.js'
+import type { SharedParts } from '../../engine-parts.js'
 
-export interface SweepPorts {
+export interface SweepPorts extends Pick<SharedParts, 'events' | 'jobs' | 'clock' | 'blobs' | 'options' | 'logger'> {
   /** Called with each job that the sweep ended. */
   onEnd(job: JobRecord): void
-  events: JobEvents
-  jobs: JobStore
-  clock: StoreClock
   contact: StoreContact
-  blobs: BlobStore
-  options: EngineOptions
-  logger: Logger
 }
 
 /** What one sweep did. */
