@@ -1,5 +1,4 @@
-import { mostCounted } from '../../../core/engine/job/most-counted.js'
-import type { Backlog } from '../../../core/engine/ports/job-store.js'
+import { type Backlog, mostCounted } from '../../../core/engine/ports/job-store.js'
 import { mergedBacklog } from '../shared/merged-backlog.js'
 import type { Row } from './database.js'
 import { nowSql } from './job-row.js'

@@ -1,7 +1,6 @@
-import type { Backlog } from '../../../core/engine/ports/job-store.js'
+import { type Backlog, mostCounted } from '../../../core/engine/ports/job-store.js'
 import { mergedBacklog } from '../shared/merged-backlog.js'
 import type { SqliteDatabase } from './sqlite-database.js'
-import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
 /** For `JobStore.backlog`: from one workflow and pool to the next, without reading the jobs in between. */
 export function backlog(database: SqliteDatabase, now: number): Backlog[] {

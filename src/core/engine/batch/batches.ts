@@ -25,7 +25,7 @@ import {
   type RepeatableRequest,
   withRequest,
 } from './batch.js'
-import { mostCounted } from '../job/most-counted.js'
+import { mostCounted } from '../ports/job-store.js'
 import type { SharedParts } from '../engine-parts.js'
 
 interface BatchPorts extends Pick<SharedParts, 'jobs' | 'clock' | 'options' | 'logger'> {

@@ -7,7 +7,7 @@ import { effectiveLimits } from '../limits/limits.js'
 import type { Application } from '../ports/application-store.js'
 import type { SubmitInput } from './submission.js'
 import { signingSecrets } from '../webhooks/signing-secrets.js'
-import { needsOf } from '../workflow/needs.js'
+import { needsOf } from '../workflow/workflow.js'
 import type { SharedParts } from '../engine-parts.js'
 
 export type AdmissionParts = Pick<SharedParts, 'applications' | 'jobs' | 'clock' | 'workflows' | 'options'>

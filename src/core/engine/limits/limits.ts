@@ -16,8 +16,7 @@ import type { Application, ApplicationStore } from '../ports/application-store.j
 import type { DocumentStore } from '../ports/document-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import { addCharge, usageOf } from './audio-charges.js'
-import { checkInput } from '../workflow/check-input.js'
-import { issueTexts } from '../workflow/schema-issues.js'
+import { checkInput, issueTexts } from '../workflow/check-input.js'
 import type { SharedParts } from '../engine-parts.js'
 
 /** An application's limits and usage. */
