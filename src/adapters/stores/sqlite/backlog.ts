@@ -10,8 +10,7 @@ export function backlog(database: SqliteDatabase, now: number): Backlog[] {
     const next = database.get<{ workflow: string; pool: string }>(
       'SELECT workflow, pool FROM jobs WHERE waiting_since IS NOT NULL AND (workflow, pool) > (?, ?) ORDER BY ' +
         'workflow, pool LIMIT 1',
-      last.workflow,
-      last.pool,
+      [last.workflow, last.pool],
     )
     if (!next) break
     const { workflow, pool } = next
@@ -20,17 +19,14 @@ export function backlog(database: SqliteDatabase, now: number): Backlog[] {
       `SELECT count(*) AS queued, min(waiting_since) AS first FROM (
         SELECT waiting_since FROM jobs WHERE workflow = ? AND pool = ? AND waiting_since <= ?
           ORDER BY waiting_since LIMIT ?)`,
-      workflow,
-      pool,
-      now,
-      mostCounted,
+      [workflow, pool, now, mostCounted],
     )
     if (found && found.queued > 0) waiting.push({ ...last, queued: found.queued, oldestMs: now - (found.first ?? now) })
   }
   const running = database.all<{ workflow: string; pool: string; running: number }>(
     'SELECT workflow, pool, count(*) AS running FROM (SELECT workflow, pool FROM jobs WHERE lapses_at IS NOT NULL ' +
       'LIMIT ?) GROUP BY workflow, pool',
-    mostCounted,
+    [mostCounted],
   )
   return mergedBacklog(waiting, running)
 }

@@ -52,7 +52,7 @@ function queue({ rows, database, clock }: JobTables, max: number): { running: Jo
     // However many wait, it looks at no more than four times as many as are wanted.
     for (let most = 1; ; most *= 2) {
       const ids = database
-        .all<{ id: string }>(upcomingSql, now, max, now, JSON.stringify(unreadable), most, max)
+        .all<{ id: string }>(upcomingSql, [now, max, now, JSON.stringify(unreadable), most, max])
         .map(({ id }) => id)
       if (ids.length >= max || most >= max) return ids
     }
@@ -86,7 +86,7 @@ export function jobClaims(tables: JobTables): JobClaims {
 
     async ahead(id, { max }) {
       const now = clock()
-      return database.get<{ ahead: number }>(aheadSql, now, max, id, now)?.ahead
+      return database.get<{ ahead: number }>(aheadSql, [now, max, id, now])?.ahead
     },
 
     queue: async ({ max }) => queue(tables, max),
@@ -111,8 +111,7 @@ export function jobClaims(tables: JobTables): JobClaims {
   function takeTurn(now: number, wanted: WantedByRules): JobRecord | undefined {
     const { isAnyClosed, apps, workflows } = rules.closed(wanted)
     if (isAnyClosed) return undefined
-    const row = database.get<FoundRow & { app: string; served: number; came: number }>(
-      firstInTurn,
+    const row = database.get<FoundRow & { app: string; served: number; came: number }>(firstInTurn, [
       now,
       JSON.stringify(rows.unreadable),
       JSON.stringify(workflows.names),
@@ -122,15 +121,15 @@ export function jobClaims(tables: JobTables): JobClaims {
       JSON.stringify(apps),
       wanted.onlyApps ? 0 : 1,
       JSON.stringify(wanted.onlyApps ?? []),
-    )
+    ])
     if (!row) {
       database.write(`${forgetIdle} 1`)
       return undefined
     }
     const [job] = rows.readable([row])
     if (!job) return takeTurn(now, wanted)
-    database.write(`${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
-    database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
+    database.write(`${forgetIdle} (served, rowid) < (?, ?)`, [row.served, row.came])
+    database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', [row.app])
     return job
   }
 }

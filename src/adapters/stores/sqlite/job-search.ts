@@ -24,7 +24,7 @@ export async function inStretches(
   for (let from = after; ;) {
     const startedAt = performance.now()
     const { text, values } = stretchEndSql(app, from, jobsAtOnce)
-    const last = database.get<NonNullable<JobPage['after']>>(text, ...values)
+    const last = database.get<NonNullable<JobPage['after']>>(text, values)
     if (look({ after: from, last }) || !last || last.createdAt < createdAfter) return
     from = last
     await delay(restShare * (performance.now() - startedAt))

@@ -13,12 +13,11 @@ const columns = 'CAST(key AS BLOB) AS key, version, value'
 export function sqliteDocuments(database: SqliteDatabase, clock: () => number): DocumentStore {
   return {
     async get(kind, key) {
-      const row = database.get<Row>(
-        `SELECT ${columns} FROM documents WHERE kind = ? AND key = ? AND expires_at > ?`,
+      const row = database.get<Row>(`SELECT ${columns} FROM documents WHERE kind = ? AND key = ? AND expires_at > ?`, [
         kind,
         key,
         clock(),
-      )
+      ])
       return row && stored(row)
     },
     async put(document, { version } = {}) {
@@ -27,17 +26,14 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
       return written
     },
     async delete(kind, key) {
-      database.write('DELETE FROM documents WHERE kind = ? AND key = ?', kind, key)
+      database.write('DELETE FROM documents WHERE kind = ? AND key = ?', [kind, key])
     },
     async list(kind, { limit, after = '' }) {
       return database
         .all<Row>(
           `SELECT ${columns} FROM documents WHERE kind = ? AND key > ? AND expires_at > ?
           ORDER BY documents.key LIMIT ?`,
-          kind,
-          after,
-          clock(),
-          Math.max(0, limit),
+          [kind, after, clock(), Math.max(0, limit)],
         )
         .map(stored)
     },
@@ -46,10 +42,7 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
       return database
         .all<Row>(
           `SELECT ${columns} FROM documents WHERE kind = ? AND due_at <= ? AND expires_at > ? ORDER BY due_at LIMIT ?`,
-          kind,
-          now,
-          now,
-          Math.max(0, limit),
+          [kind, now, now, Math.max(0, limit)],
         )
         .map(stored)
     },
@@ -57,8 +50,7 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
       return database.all(
         'DELETE FROM documents WHERE (kind, key) IN (SELECT kind, key FROM documents WHERE expires_at <= ? LIMIT ' +
           '?) RETURNING key',
-        clock(),
-        Math.max(0, limit),
+        [clock(), Math.max(0, limit)],
       ).length
     },
   }
@@ -72,21 +64,15 @@ export function writeDocument(
   now: number,
 ): number | undefined {
   const present =
-    database.get<Pick<Row, 'version'>>(
-      'SELECT version FROM documents WHERE kind = ? AND key = ? AND expires_at > ?',
+    database.get<Pick<Row, 'version'>>('SELECT version FROM documents WHERE kind = ? AND key = ? AND expires_at > ?', [
       kind,
       key,
       now,
-    )?.version ?? 0
+    ])?.version ?? 0
   if (version !== undefined && version !== present) return undefined
   database.write(
     'INSERT OR REPLACE INTO documents (kind, key, version, value, due_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
-    kind,
-    key,
-    present + 1,
-    JSON.stringify(value),
-    dueInMs === null ? null : now + dueInMs,
-    now + ttlMs,
+    [kind, key, present + 1, JSON.stringify(value), dueInMs === null ? null : now + dueInMs, now + ttlMs],
   )
   return present + 1
 }

@@ -50,12 +50,12 @@ function jobLists({
 }: JobTables): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
   const count = (query: JobQuery, max: number, stretch?: Stretch): number => {
     const { text, values } = countSql(query, max, stretch)
-    return database.get<{ count: number }>(text, ...values)?.count ?? 0
+    return database.get<{ count: number }>(text, values)?.count ?? 0
   }
 
   /** What an application keeps: sums that triggers keep. */
   const kept = (column: 'bytes' | 'result_bytes', app: string) =>
-    database.get<{ bytes: number }>(`SELECT ${column} AS bytes FROM kept_records WHERE app = ?`, app)?.bytes ?? 0
+    database.get<{ bytes: number }>(`SELECT ${column} AS bytes FROM kept_records WHERE app = ?`, [app])?.bytes ?? 0
 
   const isAboutFew = (query: JobQuery) => {
     const part = narrowPart(query)
@@ -65,7 +65,7 @@ function jobLists({
   return {
     async get(id) {
       await intake.settleJob(id)
-      const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', id)
+      const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', [id])
       return row && parse(row.record)
     },
 
@@ -142,13 +142,12 @@ function jobSweep({
     async purge(target) {
       const gone =
         'id' in target
-          ? database.all<PurgedRow>(`DELETE FROM jobs WHERE id = ? AND deleted = 1 ${returningId}`, target.id)
+          ? database.all<PurgedRow>(`DELETE FROM jobs WHERE id = ? AND deleted = 1 ${returningId}`, [target.id])
           : database.all<PurgedRow>(
               `DELETE FROM jobs WHERE id IN (
                 SELECT id FROM jobs WHERE completed_at < ? AND deleted = 0 ORDER BY completed_at LIMIT ?
               ) ${returningId}`,
-              target.endedBefore,
-              Math.max(target.limit, 0),
+              [target.endedBefore, Math.max(target.limit, 0)],
             )
       return gone.map(({ id }) => Buffer.from(id).toString())
     },
@@ -161,8 +160,7 @@ function jobSweep({
         database.get<{ deployment: string; pass: number }>(
           `UPDATE deployment SET pass = pass + 1, pass_at = ? WHERE pass_at IS NULL OR pass_at <= ?
           RETURNING id AS deployment, pass`,
-          now,
-          now - everyMs,
+          [now, now - everyMs],
         ),
       )
       if (pass) await database.durable()
