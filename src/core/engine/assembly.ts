@@ -2,17 +2,17 @@ import { hostname } from 'node:os'
 import { Batches } from './batch/batches.js'
 import { blobCheck } from './lifecycle/blob-check.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
-import { FileSweep } from './dispatch/sweep/file-sweep.js'
+import { fileSweep } from './dispatch/sweep/file-sweep.js'
 import { Maintenance } from './dispatch/maintenance.js'
-import { Sweep } from './dispatch/sweep/sweep.js'
+import { jobSweep } from './dispatch/sweep/sweep.js'
 import { sweepTurn } from './dispatch/sweep/sweep-turn.js'
 import { Waking } from './dispatch/waking.js'
 import { checkParts, type EngineParts } from './engine-parts.js'
 import { Estimates } from './queries/estimate.js'
 import { JobEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
-import { JobEnds } from './dispatch/job-ends.js'
-import { JobIntake } from './intake/job-intake.js'
+import { jobEnds } from './dispatch/job-ends.js'
+import { jobIntake } from './intake/job-intake.js'
 import { Lifecycle } from './lifecycle/lifecycle.js'
 import { deploymentLimits } from './limits/limits.js'
 import { type EngineSettings, resolveEngineOptions } from './options.js'
@@ -68,8 +68,8 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     waking,
     dispatcher,
     takeSweepTurn: () => sweepTurn({ ...basic, workers, intervalMs: options.dispatch.sweepIntervalMs }),
-    sweep: new Sweep(shared),
-    fileSweep: new FileSweep(shared),
+    sweep: jobSweep(shared),
+    fileSweep: fileSweep(shared),
     checkBlobs: blobCheck({ blobs: parts.blobs }),
     outbox: new Outbox(shared),
     batches: new Batches(shared),
@@ -79,8 +79,8 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   }
   const maintained = { ...tended, maintenance: new Maintenance(tended) }
   const lifecycle = new Lifecycle(maintained)
-  const ends = new JobEnds(maintained)
-  const intake = new JobIntake({
+  const ends = jobEnds(maintained)
+  const intake = jobIntake({
     ...maintained,
     deploymentLimits: deploymentLimits(shared),
     closing: lifecycle.closing,

@@ -2,7 +2,7 @@ import type { Delivery } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
 import { Lanes } from './lanes.js'
 import { jittered, type Message, outcomeOf, type PostPorts, postMessage } from './post-message.js'
-import { Receivers } from './receivers.js'
+import { receiverBreakers, type Receivers } from './receivers.js'
 import type { SharedParts } from '../engine-parts.js'
 
 interface SenderPorts extends PostPorts, Pick<SharedParts, 'events'> {
@@ -33,7 +33,7 @@ export class MessageSender {
     this.#ports = ports
     this.#post = post
     this.lanes = new Lanes(ports.options.webhooks)
-    this.receivers = new Receivers({ ...ports, documents: ports.jobs.documents })
+    this.receivers = receiverBreakers({ ...ports, documents: ports.jobs.documents })
   }
 
   get isClosed(): boolean {

@@ -13,7 +13,7 @@ import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { successOf, suspensionOf } from './attempt-end.js'
 import { attemptLog, type AttemptLog } from './attempt-log.js'
 import { AttemptSpans } from './attempt-spans.js'
-import { AttemptSteps } from './attempt-steps.js'
+import { type AttemptSteps, attemptSteps } from './attempt-steps.js'
 import { ProcessorTime, usageOf } from './attempt-usage.js'
 import { answerToFailure, crowdedOut, hindranceOf } from './attempt-failure.js'
 import { fetchInputs, needsDownload } from './attempt-inputs.js'
@@ -276,7 +276,7 @@ export class Attempt {
 
   #steps(directory: string): AttemptSteps {
     const { jobs, blobs, contact, events, options } = this.#ports
-    return new AttemptSteps({
+    return attemptSteps({
       jobs,
       blobs,
       job: this.#job,
