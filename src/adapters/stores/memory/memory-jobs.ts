@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { changedRules, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
-import { type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
+import { type CreateOptions, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { copyOfJob, copyOfPlain, plainCopy } from '../shared/plain-copy.js'
-import { type Admission, admission } from './admission.js'
 import { entryOf, LedgerEntries } from '../shared/ledger-entries.js'
-import { DocumentKinds, memoryDocuments } from './memory-documents.js'
+import type { DocumentStore } from '../../../core/engine/ports/document-store.js'
+import { DocumentMap } from '../shared/document-map.js'
+import { addUsage, dayOf, noUsage, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
 
 export interface MemoryJobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -198,4 +199,58 @@ function jobSweep(
 function kept(index: Jobs, next: JobRecord): JobRecord {
   index.set(next)
   return copyOfPlain(next)
+}
+
+/** Documents in this process's memory, by kind. */
+export class DocumentKinds {
+  readonly #kinds = new Map<string, DocumentMap>()
+
+  of(kind: string): DocumentMap {
+    const known = this.#kinds.get(kind) ?? new DocumentMap()
+    this.#kinds.set(kind, known)
+    return known
+  }
+
+  [Symbol.iterator](): Iterator<DocumentMap> {
+    return this.#kinds.values()
+  }
+}
+
+export function memoryDocuments(kinds: DocumentKinds, clock: () => number): DocumentStore {
+  return {
+    get: async (kind, key) => kinds.of(kind).get(key, clock()),
+    put: async (document, { version } = {}) => kinds.of(document.kind).put(document, version, clock()),
+    delete: async (kind, key) => void kinds.of(kind).entries.delete(key),
+    list: async (kind, options) => kinds.of(kind).list(options, clock()),
+    due: async (kind, limit) => kinds.of(kind).due(limit, clock()),
+    async removeExpired(limit) {
+      let removed = 0
+      for (const known of kinds) removed += known.removeExpired(limit - removed, clock())
+      return removed
+    },
+  }
+}
+
+export type Admission = ReturnType<typeof admission>
+
+/** What applications have used today, and whether they may add jobs. */
+export function admission(index: JobIndex<JobRecord>, clock: () => number) {
+  let day = 0
+  let byApp = new Map<string, Usage>()
+  const used = (app: string) => (day === dayOf(clock()) ? (byApp.get(app) ?? noUsage) : noUsage)
+  const count = (app: string, more: Partial<Usage>) => {
+    const today = dayOf(clock())
+    if (day !== today) byApp = new Map()
+    day = today
+    byApp.set(app, addUsage(byApp.get(app) ?? noUsage, more))
+  }
+  /** Counts more jobs against the quota. @throws StemworkError `QUEUE_FULL`, `QUOTA_EXCEEDED`. */
+  const admit = (app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1) => {
+    if (index.queued(app) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
+    if (!quota) return
+    const refused = quotaExceeded(quota, used(app), more, clock())
+    if (refused) throw refused
+    count(app, { jobs: more })
+  }
+  return { used, count, admit }
 }

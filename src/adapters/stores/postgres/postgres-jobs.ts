@@ -1,12 +1,11 @@
 import { invalidOptions } from '../../../core/engine/errors.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
-import type { Shares } from '../../../core/engine/limits/shares.js'
+import { Shares } from '../../../core/engine/limits/shares.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
 import type { PostgresClient, PostgresPool } from './database.js'
-import { connectionShares } from './connection-shares.js'
 import { fillSearch } from './fill-search.js'
 import { jobClaims } from './job-claims.js'
 import { jobInserts } from './job-inserts.js'
@@ -189,4 +188,16 @@ function clientOf(tx: unknown): PostgresClient {
     '`tx` is not a client of pg. Pass the client on which your transaction was begun (`await pool.connect()`, then ' +
       '`BEGIN`).',
   )
+}
+
+/** The default of `pg`. */
+const defaultMax = 10
+
+/**
+ * Divides half of the pool's connections among the applications whose jobs are created, listed and counted. The others
+ * are for what goes on whatever applications ask for: claims, leases and ends, and look-ups of keys and single jobs.
+ */
+export function connectionShares({ options }: Pick<PostgresPool, 'options'>): Shares {
+  const total = Math.max(1, Math.floor((options?.max ?? defaultMax) / 2))
+  return new Shares({ total, reserve: Math.min(1, total - 1) })
 }

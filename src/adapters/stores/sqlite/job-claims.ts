@@ -1,11 +1,12 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { claim } from '../../../core/engine/job/transitions.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
-import { backlog } from './backlog.js'
+import { type Backlog, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
 import type { JobTables } from './job-creates.js'
 import { dueSql } from './job-query.js'
 import type { FoundRow } from './job-rows.js'
 import { schedulingRules, type WantedByRules } from './scheduling-rules.js'
+import { mergedBacklog } from '../shared/merged-backlog.js'
+import type { SqliteDatabase } from './sqlite-database.js'
 
 /** Whether the workflow is one of these or, by the second value, none of them. */
 const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
@@ -132,4 +133,33 @@ export function jobClaims(tables: JobTables): JobClaims {
     database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', [row.app])
     return job
   }
+}
+
+/** For `JobStore.backlog`: from one workflow and pool to the next, without reading the jobs in between. */
+export function backlog(database: SqliteDatabase, now: number): Backlog[] {
+  const waiting: Omit<Backlog, 'running'>[] = []
+  let last = { workflow: '', pool: '' }
+  for (;;) {
+    const next = database.get<{ workflow: string; pool: string }>(
+      'SELECT workflow, pool FROM jobs WHERE waiting_since IS NOT NULL AND (workflow, pool) > (?, ?) ORDER BY ' +
+        'workflow, pool LIMIT 1',
+      [last.workflow, last.pool],
+    )
+    if (!next) break
+    const { workflow, pool } = next
+    last = { workflow, pool }
+    const found = database.get<{ queued: number; first: number | null }>(
+      `SELECT count(*) AS queued, min(waiting_since) AS first FROM (
+        SELECT waiting_since FROM jobs WHERE workflow = ? AND pool = ? AND waiting_since <= ?
+          ORDER BY waiting_since LIMIT ?)`,
+      [workflow, pool, now, mostCounted],
+    )
+    if (found && found.queued > 0) waiting.push({ ...last, queued: found.queued, oldestMs: now - (found.first ?? now) })
+  }
+  const running = database.all<{ workflow: string; pool: string; running: number }>(
+    'SELECT workflow, pool, count(*) AS running FROM (SELECT workflow, pool FROM jobs WHERE lapses_at IS NOT NULL ' +
+      'LIMIT ?) GROUP BY workflow, pool',
+    [mostCounted],
+  )
+  return mergedBacklog(waiting, running)
 }

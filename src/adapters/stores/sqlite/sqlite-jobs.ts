@@ -1,7 +1,7 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobPage, JobStore } from '../../../core/engine/ports/job-store.js'
 import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
@@ -14,14 +14,15 @@ import {
   narrowPart,
   passesMany,
   type Stretch,
+  stretchEndSql,
 } from './job-query.js'
 import { BatchIntake } from './batch-intake.js'
 import { type FoundRow, jobRows, parse } from './job-rows.js'
-import { inStretches, jobsAtOnce } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
 import { sqliteLedger } from './sqlite-ledger.js'
 import { usageTable } from './usage.js'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** Records are read, changed and written without a break in between, in a process that has the file to itself. */
 export function sqliteJobs(
@@ -166,5 +167,33 @@ function jobSweep({
       if (pass) await database.durable()
       return pass
     },
+  }
+}
+
+/** Where no index helps, each job is looked at until there are enough: this many at a time, which takes up to 5 ms. */
+export const jobsAtOnce = 1000
+/** Afterwards, others have the event loop for so many times as long. */
+const restShare = 4
+
+/**
+ * Goes through the jobs of an application, or of all, from the newest on, in stretches.
+ *
+ * @param page which of them were created when they should be, and come after which
+ * @param look returns whether it has found enough
+ */
+export async function inStretches(
+  database: SqliteDatabase,
+  page: Pick<JobPage, 'app' | 'after' | 'createdAfter' | 'createdBefore'>,
+  look: (stretch: Stretch) => boolean,
+): Promise<void> {
+  const { app, createdAfter = -Infinity, createdBefore } = page
+  const { after = createdBefore === undefined ? undefined : { createdAt: createdBefore, id: '' } } = page
+  for (let from = after; ;) {
+    const startedAt = performance.now()
+    const { text, values } = stretchEndSql(app, from, jobsAtOnce)
+    const last = database.get<NonNullable<JobPage['after']>>(text, values)
+    if (look({ after: from, last }) || !last || last.createdAt < createdAfter) return
+    from = last
+    await delay(restShare * (performance.now() - startedAt))
   }
 }
