@@ -6,6 +6,7 @@ import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import { matcherOf } from '../../../core/engine/ports/job-query.js'
 import { type JobPage, type JobStore, type Ledger, mostCounted } from '../../../core/engine/ports/job-store.js'
+import type { JobClaims, JobEntries, JobLists, JobSweep } from '../shared/method-groups.js'
 import { isDue } from '../shared/is-due.js'
 import type { IndexedJob } from '../shared/indexed-job.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
@@ -94,7 +95,7 @@ function jobEntries(
   { operate, backend, ledger, clock }: StoreParts,
   after: KeyvDocuments['after'],
   idempotencyMs: number,
-): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
+): JobEntries {
   const usage = usageEntries(backend, clock)
   const creates = limitedCreates(usage, clock, idempotencyMs)
   return {
@@ -135,11 +136,7 @@ function jobEntries(
   }
 }
 
-function jobClaims({
-  operate,
-  backend,
-  clock,
-}: StoreParts): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
+function jobClaims({ operate, backend, clock }: StoreParts): JobClaims {
   const rules = schedulingRules(backend)
   const { one, any } = claims(clock)
   return {
@@ -165,7 +162,7 @@ function jobClaims({
   }
 }
 
-function jobLists({ operate }: StoreParts): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+function jobLists({ operate }: StoreParts): JobLists {
   return {
     get: (id) => operate(({ known }) => known.read(id)),
 
@@ -214,12 +211,7 @@ function jobLedger({ operate, ledger }: StoreParts): Ledger {
   }
 }
 
-function jobSweep({
-  operate,
-  backend,
-  ledger,
-  clock,
-}: StoreParts): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep({ operate, backend, ledger, clock }: StoreParts): JobSweep {
   return {
     due: (reason, limit) =>
       operate(async ({ known }) => {

@@ -1,6 +1,7 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.js'
-import { type Backlog, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
+import { type Backlog, mostCounted } from '../../../core/engine/ports/job-store.js'
+import type { JobClaims } from '../shared/method-groups.js'
 import { isWanted, type Wanted } from '../shared/wanted.js'
 import { ClaimFront, type Front, frontValues } from './claim-front.js'
 import { claimNext, mostAtOnce } from './claim-function.js'
@@ -27,11 +28,7 @@ const longLook = 1000
 type WantedClaim = ClaimRequest & Wanted
 
 /** Who is next. */
-export function jobClaims(
-  pool: PostgresPool,
-  schema: string,
-  jobs: StoredJobs,
-): Pick<JobStore, 'claim' | 'claimSeveral' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
+export function jobClaims(pool: PostgresPool, schema: string, jobs: StoredJobs): JobClaims {
   const { send } = jobs
   const rules = schedulingRules(schema)
   const claimInTurn = claimsInTurn(pool, schema, jobs)

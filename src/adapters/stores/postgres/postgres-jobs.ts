@@ -3,6 +3,7 @@ import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import { Shares } from '../../../core/engine/limits/shares.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobEntries, JobLists, JobSweep } from '../shared/method-groups.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
 import type { PostgresClient, PostgresPool } from './database.js'
@@ -48,7 +49,7 @@ function jobEntries(
   pool: PostgresPool,
   schema: string,
   { jobs, connections, idempotencyMs }: { jobs: StoredJobs; connections: Shares; idempotencyMs: number },
-): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
+): JobEntries {
   const inserts = jobInserts(schema, idempotencyMs)
   const limited = limitedCreates(pool, schema, { inserts, connections, idempotencyMs })
   const usage = usageTable(schema)
@@ -101,11 +102,7 @@ function jobEntries(
   }
 }
 
-function jobLists(
-  schema: string,
-  jobs: StoredJobs,
-  connections: Shares,
-): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+function jobLists(schema: string, jobs: StoredJobs, connections: Shares): JobLists {
   const sum = (app: string, sql: string) =>
     connections.use(app, async () => Number((await jobs.send(sql, [columnText(app)]))[0]?.[0] ?? 0))
   const fill = fillSearch(schema)
@@ -138,10 +135,7 @@ function jobLists(
   }
 }
 
-function jobSweep(
-  schema: string,
-  jobs: StoredJobs,
-): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep(schema: string, jobs: StoredJobs): JobSweep {
   const { send } = jobs
   return {
     async due(reason, limit) {

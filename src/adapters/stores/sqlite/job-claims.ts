@@ -1,10 +1,11 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { claim } from '../../../core/engine/job/transitions.js'
-import { type Backlog, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
+import { type Backlog, mostCounted } from '../../../core/engine/ports/job-store.js'
 import type { JobTables } from './job-creates.js'
 import { dueSql } from './job-query.js'
 import type { FoundRow } from './job-rows.js'
 import { schedulingRules, type WantedByRules } from './scheduling-rules.js'
+import type { JobClaims } from '../shared/method-groups.js'
 import { mergedBacklog } from '../shared/merged-backlog.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
@@ -63,8 +64,6 @@ function queue({ rows, database, clock }: JobTables, max: number): { running: Jo
     waiting: rows.select((unreadable) => ({ text: recordsSql, values: [JSON.stringify(upcoming(unreadable))] })),
   }
 }
-
-type JobClaims = Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'>
 
 /** Who is next. */
 export function jobClaims(tables: JobTables): JobClaims {

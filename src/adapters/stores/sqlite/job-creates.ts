@@ -1,6 +1,7 @@
-import type { CreateOptions, JobStore } from '../../../core/engine/ports/job-store.js'
+import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import type { JobCreates } from '../shared/method-groups.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import type { BatchIntake } from './batch-intake.js'
 import { type FoundRow, type JobRows, parse } from './job-rows.js'
@@ -17,10 +18,7 @@ export interface JobTables {
   clock: () => number
 }
 
-export function jobCreates(
-  tables: JobTables,
-  idempotencyMs: number,
-): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'> {
+export function jobCreates(tables: JobTables, idempotencyMs: number): JobCreates {
   const { database, rows, intake, usage, clock } = tables
 
   return {

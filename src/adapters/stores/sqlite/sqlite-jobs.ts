@@ -2,6 +2,7 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { JobPage, JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobLists, JobSweep } from '../shared/method-groups.js'
 import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
@@ -44,11 +45,7 @@ export function sqliteJobs(
   }
 }
 
-function jobLists({
-  database,
-  rows,
-  intake,
-}: JobTables): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+function jobLists({ database, rows, intake }: JobTables): JobLists {
   const count = (query: JobQuery, max: number, stretch?: Stretch): number => {
     const { text, values } = countSql(query, max, stretch)
     return database.get<{ count: number }>(text, values)?.count ?? 0
@@ -129,11 +126,7 @@ interface PurgedRow {
   id: ArrayBuffer
 }
 
-function jobSweep({
-  database,
-  rows,
-  clock,
-}: JobTables): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep({ database, rows, clock }: JobTables): JobSweep {
   return {
     due: async (reason, limit) =>
       rows.select((unreadable) => dueSql(reason, clock(), { unreadable, limit: Math.max(limit, 0) })),
