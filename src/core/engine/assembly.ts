@@ -3,7 +3,7 @@ import { Batches } from './batch/batches.js'
 import { blobCheck } from './lifecycle/blob-check.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
 import { fileSweep } from './dispatch/sweep/file-sweep.js'
-import { Maintenance } from './dispatch/maintenance.js'
+import { engineMaintenance } from './dispatch/maintenance.js'
 import { jobSweep } from './dispatch/sweep/sweep.js'
 import { sweepTurn } from './dispatch/sweep/sweep-turn.js'
 import { Waking } from './dispatch/waking.js'
@@ -21,8 +21,8 @@ import { Readiness } from './runner/readiness.js'
 import { rememberedRules } from './limits/scheduling-rules.js'
 import { StoreContact } from './dispatch/store-contact.js'
 import { StoreClock } from './store-clock.js'
-import { MessageSender } from './webhooks/message-sender.js'
-import { Outbox } from './webhooks/outbox.js'
+import { messageSender } from './webhooks/message-sender.js'
+import { webhookOutbox } from './webhooks/outbox.js'
 import { WorkerRegistry } from './workers/worker-registry.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
@@ -45,7 +45,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const shared = {
     ...basic,
     contact: new StoreContact({ jobs: parts.jobs, clock, ...options.dispatch }),
-    sender: new MessageSender(basic),
+    sender: messageSender(basic),
     workflows,
     onEnd: (job: JobRecord) => ends.report(job),
     runnable: () => readiness.runnable(),
@@ -71,13 +71,13 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     sweep: jobSweep(shared),
     fileSweep: fileSweep(shared),
     checkBlobs: blobCheck({ blobs: parts.blobs }),
-    outbox: new Outbox(shared),
+    outbox: webhookOutbox(shared),
     batches: new Batches(shared),
     rules: rememberedRules(parts.jobs),
     workers,
     readiness,
   }
-  const maintained = { ...tended, maintenance: new Maintenance(tended) }
+  const maintained = { ...tended, maintenance: engineMaintenance(tended) }
   const lifecycle = new Lifecycle(maintained)
   const ends = jobEnds(maintained)
   const intake = jobIntake({

@@ -99,7 +99,10 @@ export const changing: Columns = {
 export const columns: Columns = { ...lasting, ...changing }
 
 export function valuesIn(table: Columns, job: JobRecord): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(table).map(([name, [, valueOf]]) => [name, valueOf(job)]))
+  const values: Record<string, unknown> = {}
+  // `Object.fromEntries` takes twice as long.
+  for (const name in table) values[name] = table[name]?.[1](job)
+  return values
 }
 
 /** As in `id text, status text`. */

@@ -21,7 +21,7 @@ import { publishOutputs } from './attempt-outputs.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import { runWorkflow } from './attempt-run.js'
 import { explainFullDisk, fullDisk } from './full-disk.js'
-import { HeartbeatLoop } from './heartbeat.js'
+import { type HeartbeatLoop, heartbeatLoop } from './heartbeat.js'
 import { RunSlot } from './run-slot.js'
 import { runTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
@@ -97,7 +97,7 @@ export class Attempt {
     this.#storeAheadMs = claimedAt - Date.now()
     if (deadline !== null && deadline - claimedAt < longestTimerMs)
       this.#deadline = runTimeLimit(deadline - claimedAt, () => this.interrupt(missedDeadline(deadline)))
-    this.#heartbeat = new HeartbeatLoop(jobs, job, {
+    this.#heartbeat = heartbeatLoop(jobs, job, {
       leaseMs,
       progressIntervalMs,
       storageOutageMs,
