@@ -8,10 +8,9 @@ import {
 } from '@aws-sdk/client-s3'
 import { checkBlobKey } from '../../../core/engine/job/blob-keys.js'
 import type { BlobEntry, BlobStat, ByteRange } from '../../../core/engine/ports/blob-store.js'
-import { entryOf, statOf } from './object-facts.js'
+import { entryOf, statOf, writeIdField } from './object-facts.js'
 import { timedSend } from './plain-client.js'
 import { asked, failureOf, isAbsent, isRangeBeyondEnd, unavailable } from './s3-failure.js'
-import { writeIdField } from './upload.js'
 
 interface HeadedObject {
   stat: BlobStat

@@ -1,5 +1,8 @@
 import type { BlobEntry, BlobStat } from '../../../core/engine/ports/blob-store.js'
 
+/** Metadata that names the write that made an object: it tells whether a write whose answer was lost has happened. */
+export const writeIdField = 'stemwork-write'
+
 /** What S3 returns about an object in every request that shows one. */
 interface ObjectAnswer {
   ETag?: string

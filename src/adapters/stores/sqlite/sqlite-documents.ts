@@ -1,5 +1,5 @@
 import type { DocumentStore, DocumentWrite, StoredDocument } from '../../../core/engine/ports/document-store.js'
-import type { SqliteDatabase } from './sqlite-database.js'
+import type { SqliteDatabase, Value } from './sqlite-database.js'
 
 interface Row {
   key: ArrayBuffer
@@ -11,15 +11,18 @@ interface Row {
 const columns = 'CAST(key AS BLOB) AS key, version, value'
 
 export function sqliteDocuments(database: SqliteDatabase, clock: () => number): DocumentStore {
-  return {
-    async get(kind, key) {
-      const row = database.get<Row>(`SELECT ${columns} FROM documents WHERE kind = ? AND key = ? AND expires_at > ?`, [
+  const find = (kind: string, rest: string, values: Value[]): StoredDocument[] =>
+    database
+      .all<Row>(`SELECT ${columns} FROM documents WHERE kind = ? AND expires_at > ? AND ${rest}`, [
         kind,
-        key,
         clock(),
+        ...values,
       ])
-      return row && stored(row)
-    },
+      .map(stored)
+
+  return {
+    get: async (kind, key) => find(kind, 'key = ?', [key])[0],
+
     async put(document, { version } = {}) {
       const written = database.transaction(() => writeDocument(database, document, version, clock()))
       if (written !== undefined) await database.durable()
@@ -28,24 +31,11 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
     async delete(kind, key) {
       database.write('DELETE FROM documents WHERE kind = ? AND key = ?', [kind, key])
     },
-    async list(kind, { limit, after = '' }) {
-      return database
-        .all<Row>(
-          `SELECT ${columns} FROM documents WHERE kind = ? AND key > ? AND expires_at > ?
-          ORDER BY documents.key LIMIT ?`,
-          [kind, after, clock(), Math.max(0, limit)],
-        )
-        .map(stored)
-    },
-    async due(kind, limit) {
-      const now = clock()
-      return database
-        .all<Row>(
-          `SELECT ${columns} FROM documents WHERE kind = ? AND due_at <= ? AND expires_at > ? ORDER BY due_at LIMIT ?`,
-          [kind, now, now, Math.max(0, limit)],
-        )
-        .map(stored)
-    },
+    list: async (kind, { limit, after = '' }) =>
+      find(kind, 'key > ? ORDER BY documents.key LIMIT ?', [after, Math.max(0, limit)]),
+
+    due: async (kind, limit) => find(kind, 'due_at <= ? ORDER BY due_at LIMIT ?', [clock(), Math.max(0, limit)]),
+
     async removeExpired(limit) {
       return database.all(
         'DELETE FROM documents WHERE (kind, key) IN (SELECT kind, key FROM documents WHERE expires_at <= ? LIMIT ' +
