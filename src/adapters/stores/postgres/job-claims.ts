@@ -33,6 +33,7 @@ export function jobClaims(pool: PostgresPool, schema: string, jobs: StoredJobs):
   const rules = schedulingRules(schema)
   const claimInTurn = claimsInTurn(pool, schema, jobs)
   const aheadSql = aheadStatement(schema)
+  const runningSql = runningStatement(schema)
   const backlogSql = backlogStatements(schema)
   const nextInTurn = plannedCall(pool, schema, queueInTurn(schema))
 
@@ -50,7 +51,7 @@ export function jobClaims(pool: PostgresPool, schema: string, jobs: StoredJobs):
     async queue({ max }) {
       const values = (unreadable: readonly string[]) => [Math.max(max, 0), unreadable]
       const [running, waiting] = await Promise.all([
-        jobs.select((unreadable) => runningStatement(schema, values(unreadable))),
+        jobs.select((unreadable) => ({ text: runningSql, values: values(unreadable) })),
         jobs.readWithout((unreadable) => nextInTurn(values(unreadable), (work) => work(jobs.sendPrepared))),
       ])
       return { running, waiting }

@@ -8,20 +8,21 @@ import {
   type PostgresClient,
   type PostgresPool,
   preparedStatement,
+  query,
   type Row,
   type Send,
   sender,
   statement,
   transaction,
 } from './database.js'
-import { createLimits, type Limits } from './create-limits.js'
+import { type Limits, lockApp, refusalOf } from './create-limits.js'
 import { type CreatedJob, type JobInserts, rowOf } from './job-inserts.js'
 import { documentWrites } from './postgres-documents.js'
 import { addUsage, quotaExceeded } from '../../../core/engine/job/quota.js'
 import { addJobs } from './add-jobs-function.js'
 import { columnText, parseRecord } from './job-row.js'
 import { plannedCall } from './planned-functions.js'
-import { parseUsage } from './usage.js'
+import { countAdded, parseUsage } from './usage.js'
 
 /** Creates that come together are one statement: a second one would wait for the lock. */
 const batch = {
@@ -38,7 +39,8 @@ export function limitedCreates(
 ) {
   const transactionOf = <Result>(app: string, work: (client: PostgresClient) => Promise<Result>) =>
     connections.use(app, () => transaction(pool, work))
-  const limits = createLimits(schema)
+  const lock = (client: PostgresClient, app: string) =>
+    query(client, `SELECT ${lockApp(schema, '$1::text')}`, [columnText(app)])
   const write = documentWrites(schema)
   const addJobs = addedJobs(pool, schema, idempotencyMs)
   const lanes = new Map<string, { create: (job: JobRecord) => Promise<AddedJob>; waiting: number }>()
@@ -67,14 +69,14 @@ export function limitedCreates(
       { document, ...given }: CreateAllOptions,
     ): Promise<JobRecord[] | undefined> {
       return await transactionOf(app, async (client) => {
-        await limits.lock(client, app)
+        await lock(client, app)
         // First: a repeated request finds the document that the first one wrote, and needs no room.
         const isWritten = !document || (await write(sender(client), document, document.version)) !== undefined
         if (!isWritten) return undefined
-        const refused = await limits.refusal(client, app, given, jobs.length)
+        const refused = await refusalOf(client, schema, app, { ...given, more: jobs.length })
         if (refused) throw refused
         const created = await inserts.insertFree(sender(client), app, jobs)
-        if (given.quota) await limits.usage.addJobs(sender(client), app, jobs.length)
+        if (given.quota) await countAdded(sender(client), schema, app, jobs.length)
         return created.map((job, index) => {
           if (job) return job
           throw alreadyExists(jobs[index]?.id ?? '')
@@ -92,9 +94,9 @@ export function limitedCreates(
       work: (send: Send, refused: StemworkError | undefined) => Promise<JobRecord | undefined>,
     ): Promise<JobRecord | undefined> {
       return transactionOf(app, async (client) => {
-        await limits.lock(client, app)
-        const changed = await work(sender(client), await limits.refusal(client, app, given))
-        if (changed && given.quota) await limits.usage.addJobs(sender(client), app, 1)
+        await lock(client, app)
+        const changed = await work(sender(client), await refusalOf(client, schema, app, given))
+        if (changed && given.quota) await countAdded(sender(client), schema, app, 1)
         return changed
       })
     },
@@ -104,9 +106,9 @@ export function limitedCreates(
      * for the host.
      */
     async createIn(client: PostgresClient, job: JobRecord, given: Limits): Promise<CreatedJob> {
-      const outcome = await inserts.insertOrFind(client, job, () => limits.refusal(client, job.app, given))
+      const outcome = await inserts.insertOrFind(client, job, () => refusalOf(client, schema, job.app, given))
       if (outcome.created && given.quota)
-        await limits.usage.addJobs((text, values) => statement(pool, text, values), job.app, 1)
+        await countAdded((text, values) => statement(pool, text, values), schema, job.app, 1)
       return outcome
     },
   }

@@ -23,7 +23,7 @@ import { limitedCreates } from './limited-creates.js'
 import { postgresDocuments } from './postgres-documents.js'
 import { postgresLedger } from './postgres-ledger.js'
 import { StoredJobs } from './stored-jobs.js'
-import { usageTable } from './usage.js'
+import { usedToday } from './usage.js'
 
 /** Jobs in one table of the host's Postgres, for any number of processes. */
 export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: number): JobStore {
@@ -52,7 +52,6 @@ function jobEntries(
 ): JobEntries {
   const inserts = jobInserts(schema, idempotencyMs)
   const limited = limitedCreates(pool, schema, { inserts, connections, idempotencyMs })
-  const usage = usageTable(schema)
 
   return {
     async create(given, { tx, maxQueued = Infinity, quota } = {}) {
@@ -76,7 +75,7 @@ function jobEntries(
     },
 
     async usage(app) {
-      return (await connections.use(app, () => usage.read(jobs.send, app))).used
+      return (await connections.use(app, () => usedToday(jobs.send, schema, app))).used
     },
 
     async apply(id, given) {
