@@ -4,8 +4,7 @@ import type { BlobSource, BlobStat, PutOptions } from '../../../core/engine/port
 import { blobChunks } from '../shared/blob-chunks.js'
 import { alreadyExists, folderDeleted } from '../shared/write-refusals.js'
 import { checkBlobKey } from '../../../core/engine/job/blob-keys.js'
-import type { BlobBucket } from './blob-bucket.js'
-import { unquoted, wholeSeconds } from './object-facts.js'
+import { type BlobBucket, unquoted, wholeSeconds } from './blob-bucket.js'
 import { upload, type UploadedObject } from './upload.js'
 
 interface UnfinishedWrite {

@@ -9,8 +9,7 @@ import {
 } from '@aws-sdk/client-s3'
 import { abortable } from '../shared/abortable-source.js'
 import { alreadyExists } from '../shared/write-refusals.js'
-import type { BlobBucket } from './blob-bucket.js'
-import { writeIdField } from './object-facts.js'
+import { type BlobBucket, writeIdField } from './blob-bucket.js'
 import { isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
 
 /** Parts of one upload in flight. With the part that is being filled, at most three are in memory. */
