@@ -43,7 +43,7 @@ export {
 export { isDue } from '../adapters/stores/shared/is-due.js'
 export { recordBytes } from '../core/engine/job/record-bytes.js'
 export { resultBytes } from '../core/engine/job/result-bytes.js'
-export { mostCounted } from '../core/engine/job/most-counted.js'
+export { mostCounted } from '../core/engine/ports/job-store.js'
 
 // All of that in memory, for stores that one process writes.
 export { type IndexedJob, indexedPart } from '../adapters/stores/shared/indexed-job.js'

@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
-import { checkInput } from '../core/engine/workflow/check-input.js'
-import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
+import { checkInput, firstIssueText } from '../core/engine/workflow/check-input.js'
 import { practiceWorkflow } from '../core/workflows/practice/practice-workflow.js'
 import { decimalOf } from './audio-command.js'
 import { type Command, type CommandInput, firstPositional, flag, textOf, UsageError, valued } from './command.js'

@@ -1,6 +1,5 @@
 import { scriptFile } from '../core/engine/package-files.js'
-import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { isWorkflow } from '../core/engine/workflow/is-workflow.js'
+import { isWorkflow, type Workflow } from '../core/engine/workflow/workflow.js'
 
 /** Where a child process finds a workflow of a file, or that of a step of a composition in it. */
 interface Place {

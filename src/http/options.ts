@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../core/engine/errors.js'
-import { checkInput } from '../core/engine/workflow/check-input.js'
-import { issueTexts } from '../core/engine/workflow/schema-issues.js'
+import { checkInput, issueTexts } from '../core/engine/workflow/check-input.js'
 
 /** Who a request comes from. */
 export interface Caller {

@@ -5,7 +5,7 @@ import { afterAll, beforeEach, describe, test, vi } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
 import { cancel, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
-import { createLimits } from '../../src/adapters/stores/postgres/create-limits.js'
+import { countQueued } from '../../src/adapters/stores/postgres/create-limits.js'
 import type { PostgresQuery } from '../../src/adapters/stores/postgres/database.js'
 import { steps } from '../../src/adapters/stores/postgres/migrations.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -401,7 +401,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         return { rows: [['0']] }
       },
     }
-    for (const limit of [1, 100, 5000]) await createLimits(schema).countQueued(explaining, 'a', limit)
+    for (const limit of [1, 100, 5000]) await countQueued(explaining, schema, 'a', limit)
     await ofMany.end()
     assert.deepEqual(read, [1, 100, 2000])
   })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
-import { HeartbeatLoop } from '../../src/core/engine/dispatch/attempt/heartbeat.js'
+import { heartbeatLoop } from '../../src/core/engine/dispatch/attempt/heartbeat.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { JobChange } from '../../src/core/engine/job/transitions.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
@@ -44,7 +44,7 @@ function beating(
       return answer ? answer(change as Beat) : job
     },
   } as unknown as JobStore
-  const heartbeat = new HeartbeatLoop(jobs, job, {
+  const heartbeat = heartbeatLoop(jobs, job, {
     leaseMs,
     progressIntervalMs: everyMs,
     storageOutageMs,
@@ -82,7 +82,7 @@ describe('a heartbeat', () => {
   test('comes three times in a lease that is shorter than the interval of progress', async () => {
     const { heartbeat, beats } = beating()
     heartbeat.stop()
-    const short = new HeartbeatLoop(
+    const short = heartbeatLoop(
       { apply: async () => void beats.push([0, {} as Beat]) } as unknown as JobStore,
       sampleJob(),
       {

@@ -21,7 +21,7 @@ import type { Turn } from '../../src/core/engine/limits/rested.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { noTracing, type SpanOrder, type Tracing } from '../../src/core/engine/ports/tracing.js'
 import { sliceRows } from '../../src/core/engine/queries/job-slices.js'
-import { MessageSender } from '../../src/core/engine/webhooks/message-sender.js'
+import { messageSender } from '../../src/core/engine/webhooks/message-sender.js'
 import { StoreClock } from '../../src/core/engine/store-clock.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { recordingLogger, testEngine, textWorkflow } from '../engine/harness.js'
@@ -62,7 +62,7 @@ function batches(changes: Partial<JobStore> = {}, settings: Parameters<typeof te
     ...settings,
   })
   const clock = new StoreClock(jobs)
-  const sender = new MessageSender({ jobs, clock, applications, events: new JobEvents(logger), options, logger })
+  const sender = messageSender({ jobs, clock, applications, events: new JobEvents(logger), options, logger })
   const all = new Batches({ jobs, clock, sender, options, logger })
   const place = { app: 'a', batchName: 'b' }
   return {

@@ -11,7 +11,7 @@ import {
 import { fieldIssues, issuesText } from '../../src/core/engine/job/field-issues.js'
 import { requestDigest } from '../../src/core/engine/job/idempotency.js'
 import { jobRecordSchema } from '../../src/core/engine/job/job.js'
-import { mostCounted } from '../../src/core/engine/job/most-counted.js'
+import { mostCounted } from '../../src/core/engine/ports/job-store.js'
 import { newJob } from '../../src/core/engine/job/new-job.js'
 import { labelSchema, labelsOf, poolOf, servesPool } from '../../src/core/engine/job/pool.js'
 import { alreadyExists, queueFull } from '../../src/core/engine/job/queue-limit.js'

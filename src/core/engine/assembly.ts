@@ -2,17 +2,17 @@ import { hostname } from 'node:os'
 import { Batches } from './batch/batches.js'
 import { blobCheck } from './lifecycle/blob-check.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
-import { FileSweep } from './dispatch/sweep/file-sweep.js'
-import { Maintenance } from './dispatch/maintenance.js'
-import { Sweep } from './dispatch/sweep/sweep.js'
+import { fileSweep } from './dispatch/sweep/file-sweep.js'
+import { engineMaintenance } from './dispatch/maintenance.js'
+import { jobSweep } from './dispatch/sweep/sweep.js'
 import { sweepTurn } from './dispatch/sweep/sweep-turn.js'
 import { Waking } from './dispatch/waking.js'
 import { checkParts, type EngineParts } from './engine-parts.js'
 import { Estimates } from './queries/estimate.js'
 import { JobEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
-import { JobEnds } from './dispatch/job-ends.js'
-import { JobIntake } from './intake/job-intake.js'
+import { jobEnds } from './dispatch/job-ends.js'
+import { jobIntake } from './intake/job-intake.js'
 import { Lifecycle } from './lifecycle/lifecycle.js'
 import { deploymentLimits } from './limits/limits.js'
 import { type EngineSettings, resolveEngineOptions } from './options.js'
@@ -21,8 +21,8 @@ import { Readiness } from './runner/readiness.js'
 import { rememberedRules } from './limits/scheduling-rules.js'
 import { StoreContact } from './dispatch/store-contact.js'
 import { StoreClock } from './store-clock.js'
-import { MessageSender } from './webhooks/message-sender.js'
-import { Outbox } from './webhooks/outbox.js'
+import { messageSender } from './webhooks/message-sender.js'
+import { webhookOutbox } from './webhooks/outbox.js'
 import { WorkerRegistry } from './workers/worker-registry.js'
 import { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
@@ -45,7 +45,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const shared = {
     ...basic,
     contact: new StoreContact({ jobs: parts.jobs, clock, ...options.dispatch }),
-    sender: new MessageSender(basic),
+    sender: messageSender(basic),
     workflows,
     onEnd: (job: JobRecord) => ends.report(job),
     runnable: () => readiness.runnable(),
@@ -68,19 +68,19 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     waking,
     dispatcher,
     takeSweepTurn: () => sweepTurn({ ...basic, workers, intervalMs: options.dispatch.sweepIntervalMs }),
-    sweep: new Sweep(shared),
-    fileSweep: new FileSweep(shared),
+    sweep: jobSweep(shared),
+    fileSweep: fileSweep(shared),
     checkBlobs: blobCheck({ blobs: parts.blobs }),
-    outbox: new Outbox(shared),
+    outbox: webhookOutbox(shared),
     batches: new Batches(shared),
     rules: rememberedRules(parts.jobs),
     workers,
     readiness,
   }
-  const maintained = { ...tended, maintenance: new Maintenance(tended) }
+  const maintained = { ...tended, maintenance: engineMaintenance(tended) }
   const lifecycle = new Lifecycle(maintained)
-  const ends = new JobEnds(maintained)
-  const intake = new JobIntake({
+  const ends = jobEnds(maintained)
+  const intake = jobIntake({
     ...maintained,
     deploymentLimits: deploymentLimits(shared),
     closing: lifecycle.closing,

@@ -5,8 +5,12 @@ import type { BlobStore } from './ports/blob-store.js'
 import type { JobQueue } from './ports/job-queue.js'
 import type { JobStore } from './ports/job-store.js'
 import type { Runner } from './ports/runner.js'
-import type { Workflow } from './workflow/workflow.js'
-import { isWorkflow } from './workflow/is-workflow.js'
+import { isWorkflow, type Workflow } from './workflow/workflow.js'
+import type { JobEvents } from './events.js'
+import type { EngineOptions } from './options.js'
+import type { Logger } from './ports/logger.js'
+import type { StoreClock } from './store-clock.js'
+import type { WorkflowRegistry } from './workflow/registry.js'
 
 /**
  * The parts of an engine. The host owns the parts that it passes in: `close()` closes only the queue and the runner.
@@ -20,6 +24,15 @@ export interface EngineParts<Offered extends Workflow = Workflow> {
   workflows: readonly Offered[]
   /** Measures results for players that draw waveforms. Default: nothing is measured. */
   audioPeaks?: AudioPeaks
+}
+
+/** What most parts of an engine use: those of the host, and what is made once for all. */
+export interface SharedParts extends Omit<EngineParts, 'workflows' | 'audioPeaks'> {
+  clock: StoreClock
+  events: JobEvents
+  workflows: WorkflowRegistry
+  options: EngineOptions
+  logger: Logger
 }
 
 interface PartType {

@@ -7,8 +7,7 @@ import { allowList } from './fetch/allow-list.js'
 import { workflowPolicySchema } from './workflow/policy.js'
 import { defaultLogger, isLogger, type Logger, steadyLogger } from './ports/logger.js'
 import { isTracing, noTracing, steadyTracing, type Tracing } from './ports/tracing.js'
-import { checkInput } from './workflow/check-input.js'
-import { issueTexts } from './workflow/schema-issues.js'
+import { checkInput, issueTexts } from './workflow/check-input.js'
 
 const count = z.number().int().positive()
 const whole = z.number().int().nonnegative()

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from '../engine/errors.js'
 import { packageFile } from '../engine/package-files.js'
-import { firstIssueText } from '../engine/workflow/schema-issues.js'
+import { firstIssueText } from '../engine/workflow/check-input.js'
 import { sha256 } from './file-hash.js'
 import { type Manifest, manifestSchema, type Model } from './manifest.js'
 

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { invalidOptions } from '../engine/errors.js'
 import { stemNames } from './stems.js'
-import { firstIssueText } from '../engine/workflow/schema-issues.js'
+import { firstIssueText } from '../engine/workflow/check-input.js'
 
 const fileName = z.string().regex(/^[^/\\]+$/, 'must be the name of a file next to the manifest')
 const bytes = z.number().int().positive()

@@ -3,8 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { invalidOptions } from '../engine/errors.js'
 import type { StemName } from './stems.js'
-import { checkInput } from '../engine/workflow/check-input.js'
-import { firstIssueText } from '../engine/workflow/schema-issues.js'
+import { checkInput, firstIssueText } from '../engine/workflow/check-input.js'
 import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
 
 /** One ONNX file of a model and where to get it. */

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { invalidOptions, StemworkError } from '../engine/errors.js'
 import { givenWords } from '../engine/workflow/issue-words.js'
-import { checkInput } from '../engine/workflow/check-input.js'
-import { firstIssueText } from '../engine/workflow/schema-issues.js'
+import { checkInput, firstIssueText } from '../engine/workflow/check-input.js'
 import { fileExtensions } from '../media/decode/file-extensions.js'
 import { outputFormats } from '../media/encode/output-format.js'
 

@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
-import type { JobPage } from '../../core/engine/ports/job-store.js'
+import { type JobPage, mostCounted } from '../../core/engine/ports/job-store.js'
 import { readSlices } from '../../core/engine/queries/job-slices.js'
 import { givenWords } from '../../core/engine/workflow/issue-words.js'
 import type { KeyedCall } from '../routing/call.js'
 import { invalidField, Problem } from '../routing/problem.js'
 import { jobQueryOf, queryFilters } from './filter-params.js'
 import { jobView } from './job-view.js'
-import { mostCounted } from '../../core/engine/job/most-counted.js'
 
 const whole = (min: number, max: number) =>
   z.preprocess(

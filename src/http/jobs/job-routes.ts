@@ -12,7 +12,7 @@ import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { conflict, notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema, peaksSchema } from '../schemas.js'
-import { mostCounted } from '../../core/engine/job/most-counted.js'
+import { mostCounted } from '../../core/engine/ports/job-store.js'
 
 const peaksQuerySchema = z.strictObject({
   length: z.coerce

@@ -6,7 +6,7 @@ import type { HttpEngine } from '../http-engine.js'
 import { type Ended, EndedCounts } from './ended-counts.js'
 import type { Overview, QueueFacts, UsageFacts, WorkerFacts } from './answers.js'
 import { StemworkError } from '../../core/engine/errors.js'
-import { mostCounted } from '../../core/engine/job/most-counted.js'
+import { mostCounted } from '../../core/engine/ports/job-store.js'
 
 /** Running jobs that are shown with their workers. */
 const mostRunning = 500

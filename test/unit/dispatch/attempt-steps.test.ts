@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { memoryBlobs } from '../../../src/adapters/memory.js'
 import { sampleJob } from '../../../src/contract/job-samples.js'
-import { AttemptSteps } from '../../../src/core/engine/dispatch/attempt/attempt-steps.js'
+import { attemptSteps } from '../../../src/core/engine/dispatch/attempt/attempt-steps.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { StepRecord } from '../../../src/core/engine/job/step.js'
 import type { KeptStep } from '../../../src/core/engine/ports/runner.js'
@@ -33,7 +33,7 @@ function stepsOf(records: StepRecord[] = [], written: JobRecord | undefined = jo
   const blobs = memoryBlobs()
   const applied: unknown[] = []
   const told: unknown[] = []
-  const steps = new AttemptSteps({
+  const steps = attemptSteps({
     job: { ...job, steps: records },
     jobs: { apply: async (...change: unknown[]) => (applied.push(change), isHeld ? written : undefined) },
     blobs,
@@ -47,7 +47,7 @@ function stepsOf(records: StepRecord[] = [], written: JobRecord | undefined = jo
     onFiles: () => void told.push('files'),
     onKept: (...kept: unknown[]) => void told.push(kept),
     throughOutage: (work: () => Promise<unknown>) => work(),
-  } as unknown as ConstructorParameters<typeof AttemptSteps>[0])
+  } as unknown as Parameters<typeof attemptSteps>[0])
   return { steps, blobs, applied, told }
 }
 

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../../src/adapters/memory.js'
 import { sampleJob } from '../../../src/contract/job-samples.js'
 import { needsDownload } from '../../../src/core/engine/dispatch/attempt/attempt-inputs.js'
-import { JobEnds } from '../../../src/core/engine/dispatch/job-ends.js'
+import { jobEnds } from '../../../src/core/engine/dispatch/job-ends.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import { StoreClock } from '../../../src/core/engine/store-clock.js'
 import type { Workflow } from '../../../src/core/engine/workflow/workflow.js'
@@ -34,7 +34,7 @@ async function ending(fields: Partial<JobRecord> = {}, { isStarted = true, isCla
     batches: { look: vi.fn(async () => void noted.push('batch')) },
     workers: { noteSuccess: () => void noted.push('success') },
   }
-  const ends = new JobEnds(parts as unknown as ConstructorParameters<typeof JobEnds>[0])
+  const ends = jobEnds(parts as unknown as Parameters<typeof jobEnds>[0])
   return { ends, jobs, blobs, noted, lines, parts, id, app }
 }
 

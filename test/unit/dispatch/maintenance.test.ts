@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Maintenance } from '../../../src/core/engine/dispatch/maintenance.js'
+import { engineMaintenance } from '../../../src/core/engine/dispatch/maintenance.js'
 import { gate, recordingLogger } from '../../engine/harness.js'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -18,7 +18,7 @@ function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wr
   const turn = { isOurs: true, workers: 1 }
   /** The answer to the next questions for the turn, where it is not there at once. */
   const later: { turn?: Promise<typeof turn>; asked: number } = { asked: 0 }
-  const maintenance = new Maintenance({
+  const maintenance = engineMaintenance({
     takeSweepTurn: async () => {
       if (later.turn) later.asked++
       return await (later.turn ?? turn)
@@ -35,7 +35,7 @@ function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wr
     clock,
     options: { dispatch: { sweepIntervalMs: 1000 } },
     logger,
-  } as unknown as ConstructorParameters<typeof Maintenance>[0])
+  } as unknown as Parameters<typeof engineMaintenance>[0])
   const taken = () => calls.splice(0)
   return { maintenance, taken, work, lines, turn, later, fleet }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { FileSweep } from '../../../src/core/engine/dispatch/sweep/file-sweep.js'
-import { finishDeletion, Sweep, type SweepPorts } from '../../../src/core/engine/dispatch/sweep/sweep.js'
+import { fileSweep } from '../../../src/core/engine/dispatch/sweep/file-sweep.js'
+import { finishDeletion, jobSweep, type SweepPorts } from '../../../src/core/engine/dispatch/sweep/sweep.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import { StoreClock } from '../../../src/core/engine/store-clock.js'
 import { resolveEngineOptions } from '../../../src/core/engine/options.js'
@@ -79,7 +79,7 @@ describe('a sweep', () => {
     const ports = portsWith({ due: () => [], purge: () => [] })
     const ledger = { tidy: async (range: unknown) => void tidied.push(range) }
     Object.assign(ports.jobs, { ledger })
-    const sweep = new Sweep(ports)
+    const sweep = jobSweep(ports)
     const keepFromDay = Math.floor((now - options.retention.usageMs) / (24 * hour))
     await sweep.run()
     expect(tidied).toEqual([{ keepFromDay }])
@@ -93,11 +93,11 @@ describe('a sweep', () => {
     const ports = portsWith({ due: (kind: string) => (kind === 'overdue' ? [jobOf('late')] : []), purge: () => [] })
     let asked = 0
     Object.assign(ports.contact, { lapsedBefore: async () => ++asked })
-    await new Sweep(ports).run()
+    await jobSweep(ports).run()
     expect(asked).toBe(0)
     calls = []
     const away = jobOf('away', { cancelRequested: true, lease: { until: now - hour + 1 } })
-    await new Sweep(portsWith({ due: (kind: string) => (kind === 'abandoned' ? [away] : []), purge: () => [] })).run()
+    await jobSweep(portsWith({ due: (kind: string) => (kind === 'abandoned' ? [away] : []), purge: () => [] })).run()
     expect(named('apply')).toEqual([])
   })
 
@@ -124,7 +124,7 @@ describe('a sweep', () => {
         (kind === 'miss' && id === 'late') || (kind === 'cancel' && id === 'left') ? ended : undefined,
       purge: ({ id }: { id?: string }) => (id === undefined ? ['x', 'y', 'z'] : [id]),
     })
-    expect(await new Sweep(ports).run()).toEqual({ deleted: 1, expired: 2, missed: 2, purged: 3 })
+    expect(await jobSweep(ports).run()).toEqual({ deleted: 1, expired: 2, missed: 2, purged: 3 })
     expect(named('due')).toEqual([
       ['deleted', 100],
       ['expired', 100],
@@ -174,7 +174,7 @@ describe('a sweep', () => {
       apply: () => released,
       purge: () => [],
     })
-    await new Sweep(ports).run()
+    await jobSweep(ports).run()
     expect(named('apply')).toEqual([['lost', { kind: 'release', lapsedBefore: now - storageOutageMs }]])
     expect(named('announce')).toEqual([['job.requeued', { job: released }]])
   })
@@ -186,7 +186,7 @@ describe('a sweep', () => {
       },
       purge: () => ['x'],
     })
-    expect(await new Sweep(ports).run()).toEqual({ deleted: 0, expired: 0, missed: 0, purged: 1 })
+    expect(await jobSweep(ports).run()).toEqual({ deleted: 0, expired: 0, missed: 0, purged: 1 })
     expect(lines).toEqual(
       ['deleted', 'expired', 'overdue', 'abandoned', 'lapsed'].map((step) => ({
         level: 'warn',
@@ -204,7 +204,7 @@ describe('a sweep', () => {
       },
       purge: () => [],
     })
-    const sweep = new Sweep(ports)
+    const sweep = jobSweep(ports)
     expect(await sweep.run()).toMatchObject({ missed: 2 })
     expect(lines.map(({ fields }) => fields)).toEqual([{ step: 'overdue', jobId: 'a', err: new Error('not this one') }])
     calls = []
@@ -226,7 +226,7 @@ describe('a sweep', () => {
       },
       purge: () => [],
     })
-    const sweep = new Sweep(ports)
+    const sweep = jobSweep(ports)
     const tried = () => named('apply').map(([id]) => id)
     expect(await sweep.run()).toMatchObject({ missed: 0 })
     expect(tried()).toEqual(['a', 'b'])
@@ -248,7 +248,7 @@ describe('a sweep', () => {
       },
       purge: () => [],
     })
-    const sweep = new Sweep(ports)
+    const sweep = jobSweep(ports)
     expect(await sweep.run()).toMatchObject({ expired: 1 })
     expect(lines.map(({ fields }) => fields)).toEqual(
       ['a', 'b'].map((jobId) => ({ step: 'expired', jobId, err: new Error('denied') })),
@@ -297,7 +297,7 @@ describe('a sweep of files', () => {
       list: () => [],
       ...more,
     })
-    return new FileSweep(ports)
+    return fileSweep(ports)
   }
   const removed = () => named('delete').map(([key]) => key)
   const results = (count: number, job: (n: number) => string, modifiedAt = old): Files =>
@@ -427,7 +427,7 @@ describe('a sweep of files', () => {
         yield Buffer.from(JSON.stringify({ deployment: 'b', pass: 1 }))
       })(),
     })
-    const other = new FileSweep(ports)
+    const other = fileSweep(ports)
     expect(await other.run()).toEqual({ uploads: 0, orphans: 0 })
     expect(other.problem).toContain('another job store')
     expect(sweep.problem).toBeUndefined()

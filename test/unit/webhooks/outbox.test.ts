@@ -6,8 +6,8 @@ import { StemworkError } from '../../../src/core/engine/errors.js'
 import { JobEvents } from '../../../src/core/engine/events.js'
 import type { EngineSettings } from '../../../src/core/engine/options.js'
 import { StoreClock } from '../../../src/core/engine/store-clock.js'
-import { MessageSender } from '../../../src/core/engine/webhooks/message-sender.js'
-import { Outbox } from '../../../src/core/engine/webhooks/outbox.js'
+import { messageSender } from '../../../src/core/engine/webhooks/message-sender.js'
+import { webhookOutbox } from '../../../src/core/engine/webhooks/outbox.js'
 import type { postMessage } from '../../../src/core/engine/webhooks/post-message.js'
 import { recordingLogger, testEngine, textWorkflow } from '../../engine/harness.js'
 import { resumeTime, stopTime } from '../../engine/stopped-time.js'
@@ -38,11 +38,11 @@ function outbox(answer: (url: string) => number | null, webhooks: EngineSettings
     })
   }
   const applications = testEngine(textWorkflow()).parts.applications
-  const sender = new MessageSender(
+  const sender = messageSender(
     { jobs, clock: new StoreClock(jobs), applications, events: new JobEvents(logger), options, logger },
     post,
   )
-  const all = new Outbox({ jobs, sender, logger })
+  const all = webhookOutbox({ jobs, sender, logger })
   return {
     all,
     jobs,

@@ -4,7 +4,7 @@ import { JobEvents } from '../../../src/core/engine/events.js'
 import type { FailingReceiver } from '../../../src/core/engine/job/receiver.js'
 import type { Turn } from '../../../src/core/engine/limits/rested.js'
 import { StoreClock } from '../../../src/core/engine/store-clock.js'
-import { Receivers } from '../../../src/core/engine/webhooks/receivers.js'
+import { receiverBreakers } from '../../../src/core/engine/webhooks/receivers.js'
 import { recordingLogger, testEngine, textWorkflow } from '../../engine/harness.js'
 
 const start = 1_700_000_000_000
@@ -25,7 +25,7 @@ function receivers(jobs = memoryJobs()) {
   const events = new JobEvents(logger)
   const disabled: FailingReceiver[] = []
   events.on('receiver.disabled', ({ receiver }: { receiver: FailingReceiver }) => disabled.push(receiver))
-  const all = new Receivers({ clock: new StoreClock(jobs), documents, events, options, logger })
+  const all = receiverBreakers({ clock: new StoreClock(jobs), documents, events, options, logger })
   const fail = async (times = 1, at = target) => {
     for (let n = 0; n < times; n++) await all.failed(at, 503)
   }

@@ -5,7 +5,6 @@ import { type StemworkError, storeUnavailable } from '../../../core/engine/error
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStat } from '../../../core/engine/ports/blob-store.js'
 import { modifiedAtOf } from './durable-file.js'
-import { KnownFiles } from './known-files.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { readTrailer } from './trailer.js'
 
@@ -118,4 +117,38 @@ function damaged(key: string): StemworkError {
     `The file of ${key} does not end as the store wrote it: it was changed or damaged since. Delete it and run its ` +
       'job again.',
   )
+}
+
+type Identity = Pick<Stats, 'ino' | 'size' | 'mtimeMs'>
+
+const maxFiles = 10_000
+
+/**
+ * Caches the trailers of files by path. The store never changes a file but replaces it, so a cached file needs one
+ * system call instead of four, which matters for counting all files of an application.
+ */
+export class KnownFiles {
+  readonly #files = new Map<string, { identity: Identity; blob: BlobStat }>()
+
+  keep(path: string, { ino, size, mtimeMs }: Identity, blob: BlobStat): void {
+    this.#files.delete(path)
+    for (const oldest of this.#files.keys()) {
+      if (this.#files.size < maxFiles) break
+      this.#files.delete(oldest)
+    }
+    this.#files.set(path, { identity: { ino, size, mtimeMs }, blob })
+  }
+
+  /** What the file was when it was last seen. */
+  last(path: string): BlobStat | undefined {
+    return this.#files.get(path)?.blob
+  }
+
+  find(path: string, { ino, size, mtimeMs }: Identity): BlobStat | undefined {
+    const known = this.#files.get(path)
+    if (!known) return undefined
+    const { identity, blob } = known
+    const isSame = identity.ino === ino && identity.size === size && identity.mtimeMs === mtimeMs
+    return isSame ? { ...blob } : undefined
+  }
 }

@@ -8,10 +8,8 @@ import {
 } from '@aws-sdk/client-s3'
 import { checkBlobKey } from '../../../core/engine/job/blob-keys.js'
 import type { BlobEntry, BlobStat, ByteRange } from '../../../core/engine/ports/blob-store.js'
-import { entryOf, statOf } from './object-facts.js'
 import { timedSend } from './plain-client.js'
 import { asked, failureOf, isAbsent, isRangeBeyondEnd, unavailable } from './s3-failure.js'
-import { writeIdField } from './upload.js'
 
 interface HeadedObject {
   stat: BlobStat
@@ -97,4 +95,31 @@ export function blobBucket(
   }
 
   return { name: bucket, prefix, send, objectOf, head, open, pages }
+}
+
+/** Metadata that names the write that made an object: it tells whether a write whose answer was lost has happened. */
+export const writeIdField = 'stemwork-write'
+
+/** What S3 returns about an object in every request that shows one. */
+interface ObjectAnswer {
+  ETag?: string
+  LastModified?: Date
+  ContentType?: string
+}
+
+export function entryOf(key: string, { ETag, LastModified }: ObjectAnswer, bytes: number): BlobEntry {
+  return { key, bytes, etag: unquoted(ETag ?? ''), modifiedAt: wholeSeconds(LastModified) }
+}
+
+export function statOf(key: string, answer: ObjectAnswer, bytes: number): BlobStat {
+  return { ...entryOf(key, answer, bytes), contentType: answer.ContentType ?? 'application/octet-stream' }
+}
+
+export function unquoted(etag: string): string {
+  return etag.replace(/^(?:W\/)?"(.*)"$/, '$1')
+}
+
+/** Listings show milliseconds, other answers whole seconds: one blob has one time. */
+export function wholeSeconds(date = new Date()): number {
+  return Math.floor(date.getTime() / 1000) * 1000
 }

@@ -3,8 +3,8 @@ import { storeUnavailable } from '../../../core/engine/errors.js'
 import type { BlobSource, BlobStat, PutOptions } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import { alreadyExists, folderDeleted } from '../shared/write-refusals.js'
-import type { BlobBucket } from './blob-bucket.js'
-import { unquoted, wholeSeconds } from './object-facts.js'
+import { checkBlobKey } from '../../../core/engine/job/blob-keys.js'
+import { type BlobBucket, unquoted, wholeSeconds } from './blob-bucket.js'
 import { upload, type UploadedObject } from './upload.js'
 
 interface UnfinishedWrite {
@@ -35,27 +35,21 @@ export function blobWrites(bucket: BlobBucket, partBytes: number) {
       source: BlobSource,
       { contentType = 'application/octet-stream', ifAbsent = false, signal }: PutOptions = {},
     ): Promise<BlobStat> {
-      const { Bucket, Key: objectKey } = bucket.objectOf(key)
+      checkBlobKey(key)
       signal?.throwIfAborted()
       if (ifAbsent && (await bucket.head(key))) throw alreadyExists(key)
       const write: UnfinishedWrite = { key, revoked: new AbortController(), uploadId: undefined }
       unfinished.add(write)
       try {
         const made = await upload({
-          send: bucket.send,
-          bucket: Bucket,
+          bucket,
           key,
-          objectKey,
           source: blobChunks(source),
           contentType,
           ifAbsent,
           partBytes,
           signal: AbortSignal.any([write.revoked.signal, ...(signal ? [signal] : [])]),
           onUploadId: (uploadId) => (write.uploadId = uploadId),
-          current: async () => {
-            const found = await bucket.head(key)
-            return found && { etag: found.stat.etag, writeId: found.writeId }
-          },
         })
         return await published(bucket, write, made, contentType)
       } finally {

@@ -5,25 +5,19 @@ import {
   type CompletedPart,
   CreateMultipartUploadCommand,
   PutObjectCommand,
-  type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { abortable } from '../shared/abortable-source.js'
 import { alreadyExists } from '../shared/write-refusals.js'
+import { type BlobBucket, writeIdField } from './blob-bucket.js'
 import { isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
 
 /** Parts of one upload in flight. With the part that is being filled, at most three are in memory. */
 const simultaneousParts = 2
 
-/** Metadata that names the write that made an object: it tells whether a write whose answer was lost has happened. */
-export const writeIdField = 'stemwork-write'
-
 export interface UploadRequest {
-  send: S3Client['send']
-  bucket: string
-  /** Key of the blob; the object's key may begin with a prefix. */
+  bucket: BlobBucket
   key: string
-  objectKey: string
   source: AsyncIterable<Uint8Array>
   contentType: string
   ifAbsent: boolean
@@ -31,8 +25,6 @@ export interface UploadRequest {
   signal: AbortSignal
   /** The multipart upload that this write uses, as soon as there is one. */
   onUploadId(uploadId: string): void
-  /** The object that is under the key at this moment. */
-  current(): Promise<{ etag: string; writeId: string | undefined } | undefined>
 }
 
 export interface UploadedObject {
@@ -53,9 +45,10 @@ interface Part {
  * @throws as `BlobStore.put`.
  */
 export async function upload(request: UploadRequest): Promise<UploadedObject> {
-  const { send, bucket, objectKey, contentType, partBytes } = request
+  const { bucket, key, contentType, partBytes } = request
+  const { send } = bucket
   const writeId = randomUUID()
-  const object = { Bucket: bucket, Key: objectKey }
+  const object = bucket.objectOf(key)
   const facts = { ...object, ContentType: contentType, Metadata: { [writeIdField]: writeId } }
   const stop = new AbortController()
   const signal = AbortSignal.any([request.signal, stop.signal])
@@ -119,7 +112,7 @@ export async function upload(request: UploadRequest): Promise<UploadedObject> {
  * if the client gives up, the object itself is checked. Returns the object's ETag.
  */
 async function commit(
-  { key, ifAbsent, signal, current }: UploadRequest,
+  { bucket, key, ifAbsent, signal }: UploadRequest,
   writeId: string,
   send: (ifNoneMatch: string | undefined) => Promise<{ ETag?: string }>,
 ): Promise<string> {
@@ -127,13 +120,13 @@ async function commit(
   try {
     const { ETag } = await send(ifAbsent ? '*' : undefined).catch(async (error: unknown) => {
       // A server without conditional writes: checking first is the best option.
-      if (!ifAbsent || !isNotImplemented(error) || (await current())) throw error
+      if (!ifAbsent || !isNotImplemented(error) || (await bucket.head(key))) throw error
       return send(undefined)
     })
     return ETag ?? ''
   } catch (error) {
-    const found = await current().catch(() => undefined)
-    if (found?.writeId === writeId) return found.etag
+    const found = await bucket.head(key).catch(() => undefined)
+    if (found?.writeId === writeId) return found.stat.etag
     if (ifAbsent && found && (isConditionFailure(error) || isNotImplemented(error))) throw alreadyExists(key)
     return failToStore(error)
   }

@@ -1,8 +1,7 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.js'
 import type { Wanted } from '../shared/job-index.js'
-import type { AnswerDeadline } from './answer-deadline.js'
-import type { KnownJobs } from './known-jobs.js'
+import type { JobsCall } from './known-jobs.js'
 
 type ClaimWish = Omit<Wanted, 'begun'>
 
@@ -15,8 +14,7 @@ export function claims(clock: () => number) {
 
   /** Claims this job, if it may begin. */
   async function one(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
+    { known, deadline }: JobsCall,
     id: string,
     request: ClaimRequest,
     given: ClaimWish,
@@ -36,13 +34,9 @@ export function claims(clock: () => number) {
   }
 
   /** Simultaneous claims try different jobs; one waits for the others only when no other job is left. */
-  async function any(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
-    request: ClaimRequest,
-    given: ClaimWish,
-  ): Promise<JobRecord | undefined> {
+  async function any(call: JobsCall, request: ClaimRequest, given: ClaimWish): Promise<JobRecord | undefined> {
     const wanted = { ...given, begun }
+    const { known, deadline } = call
     const tried = new Set<string>()
     for (;;) {
       const next = known.index.takeNext(clock(), wanted, [...tried, ...claiming.keys()])
@@ -54,7 +48,7 @@ export function claims(clock: () => number) {
         continue
       }
       tried.add(next.id)
-      const attempt = one(known, deadline, next.id, request, given).finally(() => claiming.delete(next.id))
+      const attempt = one(call, next.id, request, given).finally(() => claiming.delete(next.id))
       claiming.set(
         next.id,
         attempt.catch(() => {}),

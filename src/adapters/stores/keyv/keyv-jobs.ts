@@ -3,21 +3,21 @@ import type { Keyv } from 'keyv'
 import { z } from 'zod'
 import { deliverableAt } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
-import { mostCounted } from '../../../core/engine/job/most-counted.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import { matcherOf } from '../../../core/engine/ports/job-query.js'
-import type { JobPage, JobStore, Ledger } from '../../../core/engine/ports/job-store.js'
+import { type JobPage, type JobStore, type Ledger, mostCounted } from '../../../core/engine/ports/job-store.js'
+import type { JobClaims, JobEntries, JobLists, JobSweep } from '../shared/method-groups.js'
 import { isDue } from '../shared/is-due.js'
 import type { IndexedJob } from '../shared/indexed-job.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { plainCopy } from '../shared/plain-copy.js'
-import { type AnswerDeadline, answerWithin } from './answer-deadline.js'
+import { answerWithin } from './answer-deadline.js'
 import { Backend, parsed } from './backend.js'
 import { claims } from './job-claims.js'
 import { keyvDocuments, type KeyvDocuments } from './keyv-documents.js'
-import { KnownJobs } from './known-jobs.js'
+import { type JobsCall, KnownJobs } from './known-jobs.js'
 import { type KeyvLedger, keyvLedger } from './keyv-ledger.js'
-import { LimitedCreates } from './limited-creates.js'
+import { limitedCreates } from './limited-creates.js'
 import { schedulingRules } from './scheduling-rules.js'
 import { usageEntries } from './usage-entries.js'
 
@@ -51,20 +51,29 @@ export function keyvJobs(options: KeyvStoresOptions): JobStore {
   const operate = operations(backend, clock, timeoutMs)
   const ledger = keyvLedger(backend)
   const { after, ...documents } = keyvDocuments(backend, clock, timeoutMs)
+  const parts: StoreParts = { operate, backend, ledger, clock }
   return {
     traits: { scope: 'process' },
     time: async () => clock(),
     documents,
-    ledger: jobLedger(operate, ledger),
-    ...jobEntries(operate, { backend, ledger, after, clock, idempotencyMs }),
-    ...jobClaims(operate, backend, clock),
-    ...jobLists(operate),
-    ...jobSweep(operate, { backend, ledger, clock }),
+    ledger: jobLedger(parts),
+    ...jobEntries(parts, after, idempotencyMs),
+    ...jobClaims(parts),
+    ...jobLists(parts),
+    ...jobSweep(parts),
   }
 }
 
 /** Runs work on what is known of the stored jobs, within the time that an answer may take. */
-type Operate = <Result>(work: (known: KnownJobs, deadline: AnswerDeadline) => Promise<Result>) => Promise<Result>
+type Operate = <Result>(work: (call: JobsCall) => Promise<Result>) => Promise<Result>
+
+/** What the groups of the store's methods share. */
+interface StoreParts {
+  operate: Operate
+  backend: Backend
+  ledger: KeyvLedger
+  clock: () => number
+}
 
 function operations(backend: Backend, clock: () => number, timeoutMs: number): Operate {
   let loading: Promise<KnownJobs> | undefined
@@ -77,55 +86,45 @@ function operations(backend: Backend, clock: () => number, timeoutMs: number): O
       const known = await loading
       await known.settle()
       deadline.check()
-      return await work(known, deadline)
+      return await work({ known, deadline })
     })
 }
 
 /** How jobs enter the queue, a first time or again, and change. */
 function jobEntries(
-  operate: Operate,
-  {
-    backend,
-    ledger,
-    after,
-    clock,
-    idempotencyMs,
-  }: {
-    backend: Backend
-    ledger: KeyvLedger
-    after: KeyvDocuments['after']
-    clock: () => number
-    idempotencyMs: number
-  },
-): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
+  { operate, backend, ledger, clock }: StoreParts,
+  after: KeyvDocuments['after'],
+  idempotencyMs: number,
+): JobEntries {
   const usage = usageEntries(backend, clock)
-  const creates = new LimitedCreates({ usage, clock, idempotencyMs })
+  const creates = limitedCreates(usage, clock, idempotencyMs)
   return {
     async create(job, { tx, ...limits } = {}) {
       refuseTransaction('The Keyv store', tx)
       const given = plainCopy(job)
-      return await operate((known, deadline) => creates.create(known, deadline, given, limits))
+      return await operate((call) => creates.create(call, given, limits))
     },
 
     async createAll(jobs, { document, ...limits } = {}) {
       const given = plainCopy([...jobs])
       const created = (finish?: () => Promise<void>) =>
-        operate((known, deadline) => creates.createAll(known, deadline, given, { ...limits, finish }))
+        operate((call) => creates.createAll(call, given, { ...limits, finish }))
       return document ? await after(plainCopy(document), created) : await created()
     },
 
-    findByIdempotencyKey: (app, key) => operate((known) => creates.withIdempotencyKey(known, app, key)),
+    findByIdempotencyKey: (app, key) => operate(({ known }) => creates.withIdempotencyKey(known, app, key)),
 
     usage: (app) => operate(() => usage.read(app)),
 
     async apply(id, change) {
       const given = plainCopy(change)
-      return await operate(async (known, deadline) => {
+      return await operate(async (call) => {
+        const { known, deadline } = call
         if (given.kind === 'retry') {
           // The job's next end overwrites this one in the record.
           const failed = known.index.get(id)
           if (failed) await ledger.ensure([failed])
-          return await creates.retry(known, deadline, id, given)
+          return await creates.retry(call, id, given)
         }
         const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
         // A crash here counts too little: there are no transactions.
@@ -137,47 +136,43 @@ function jobEntries(
   }
 }
 
-function jobClaims(
-  operate: Operate,
-  backend: Backend,
-  clock: () => number,
-): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
+function jobClaims({ operate, backend, clock }: StoreParts): JobClaims {
   const rules = schedulingRules(backend)
   const { one, any } = claims(clock)
   return {
     claim: ({ id, ...request }) =>
-      operate(async (known, deadline) => {
+      operate(async (call) => {
         const wanted = { ...request, rules: await rules.read() }
-        return id === undefined ? any(known, deadline, request, wanted) : one(known, deadline, id, request, wanted)
+        return id === undefined ? any(call, request, wanted) : one(call, id, request, wanted)
       }),
 
-    ahead: (id, { max }) => operate(async (known) => known.index.ahead(id, clock(), max)),
+    ahead: (id, { max }) => operate(async ({ known }) => known.index.ahead(id, clock(), max)),
 
     queue: ({ max }) =>
-      operate(async (known) => {
+      operate(async ({ known }) => {
         const { running, waiting } = known.index.queue(clock(), max)
         return { running: await known.readLive(running), waiting: await known.readLive(waiting) }
       }),
 
-    backlog: () => operate(async (known) => known.index.backlog(clock(), mostCounted)),
+    backlog: () => operate(async ({ known }) => known.index.backlog(clock(), mostCounted)),
 
     rules: () => operate(async () => [...(await rules.read())]),
 
-    changeRule: (target, change) => operate((known) => rules.change(known.locks, plainCopy(target), change)),
+    changeRule: (target, change) => operate(({ known }) => rules.change(known.locks, plainCopy(target), change)),
   }
 }
 
-function jobLists(operate: Operate): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+function jobLists({ operate }: StoreParts): JobLists {
   return {
-    get: (id) => operate((known) => known.read(id)),
+    get: (id) => operate(({ known }) => known.read(id)),
 
-    list: (page) => operate((known) => listJobs(known, page)),
+    list: (page) => operate(({ known }) => listJobs(known, page)),
 
-    count: (query, { max } = {}) => operate((known) => known.index.count(query, max)),
+    count: (query, { max } = {}) => operate(({ known }) => known.index.count(query, max)),
 
-    resultBytes: (app) => operate((known) => known.index.resultBytes(app)),
+    resultBytes: (app) => operate(({ known }) => known.index.resultBytes(app)),
 
-    recordBytes: (app) => operate(async (known) => known.index.recordBytes(app)),
+    recordBytes: (app) => operate(async ({ known }) => known.index.recordBytes(app)),
   }
 }
 
@@ -202,41 +197,38 @@ async function listJobs(known: KnownJobs, { limit, offset = 0, after, ...query }
   return found
 }
 
-function jobLedger(operate: Operate, ledger: KeyvLedger): Ledger {
+function jobLedger({ operate, ledger }: StoreParts): Ledger {
   const whole = <Result>(work: (entries: Ledger) => Promise<Result>) =>
-    operate(async (known) => work(await ledger.complete(known)))
+    operate(async ({ known }) => work(await ledger.complete(known)))
   return {
     entries: (page) => whole((entries) => entries.entries(page)),
     totals: (query, groupBy) => whole((entries) => entries.totals(query, groupBy)),
     tidy: (options) =>
-      operate(async (known) => {
+      operate(async ({ known }) => {
         await ledger.complete(known)
         return await ledger.forget(options)
       }),
   }
 }
 
-function jobSweep(
-  operate: Operate,
-  { backend, ledger, clock }: { backend: Backend; ledger: KeyvLedger; clock: () => number },
-): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep({ operate, backend, ledger, clock }: StoreParts): JobSweep {
   return {
     due: (reason, limit) =>
-      operate(async (known) => {
+      operate(async ({ known }) => {
         const now = clock()
         const jobs = await readable(known, () => known.index.due(reason, now, limit))
         return jobs.filter((job) => isDue(reason, job, now))
       }),
 
     deliverable: (page) =>
-      operate(async (known) => {
+      operate(async ({ known }) => {
         const now = clock()
         const jobs = await readable(known, () => known.index.deliverable(now, page))
         return jobs.filter((job) => (deliverableAt(job) ?? Infinity) <= now)
       }),
 
     purge: (target) =>
-      operate(async (known, deadline) => {
+      operate(async ({ known, deadline }) => {
         const ids =
           'id' in target ? [target.id] : known.index.endedBefore(target.endedBefore, target.limit).map(({ id }) => id)
         const purged = await Promise.all(
@@ -255,11 +247,11 @@ function jobSweep(
         return purged.flat()
       }),
 
-    unreadable: () => operate(async (known) => known.damagedIds),
+    unreadable: () => operate(async ({ known }) => known.damagedIds),
 
     beginFilePass: (everyMs) =>
-      operate(({ locks }, deadline) =>
-        locks.hold(deploymentKey, async () => {
+      operate(({ known, deadline }) =>
+        known.locks.hold(deploymentKey, async () => {
           deadline.check()
           const last = parsed(deploymentSchema, deploymentKey, await backend.read(deploymentKey))
           const now = clock()

@@ -12,6 +12,12 @@ import { type PagedList, pagedList } from './paged-list.js'
 /** What is kept in memory of each job: a few hundred bytes, without its params and details. */
 export type KnownJob = IndexedJob & { token: number; version: number }
 
+/** What is known of the jobs, for one call of the store, and until when its caller waits. */
+export interface JobsCall {
+  known: KnownJobs
+  deadline: AnswerDeadline
+}
+
 const recordsPerRead = 200
 
 /**

@@ -2,94 +2,81 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { type JobChange, transition } from '../../../core/engine/job/transitions.js'
 import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
-import type { AnswerDeadline } from './answer-deadline.js'
-import type { KnownJobs } from './known-jobs.js'
+import type { JobsCall, KnownJobs } from './known-jobs.js'
 import type { UsageEntries } from './usage-entries.js'
 
 type CreateLimits = Omit<CreateOptions, 'tx'>
 
-interface CreateSettings {
-  usage: UsageEntries
-  clock: () => number
-  /** How long an idempotency key keeps pointing at the job that it made. */
-  idempotencyMs: number
-}
-
-/** Jobs that enter the queue, under the limits of their applications. */
-export class LimitedCreates {
-  readonly #usage: UsageEntries
-  readonly #clock: () => number
-  readonly #idempotencyMs: number
+/**
+ * Jobs that enter the queue, under the limits of their applications.
+ *
+ * @param idempotencyMs how long an idempotency key keeps pointing at the job that it made
+ */
+export function limitedCreates(usage: UsageEntries, clock: () => number, idempotencyMs: number) {
   /** Ids of jobs that are being created or queued again, by application. */
-  readonly #creating = new Map<string, Set<string>>()
-
-  constructor({ usage, clock, idempotencyMs }: CreateSettings) {
-    this.#usage = usage
-    this.#clock = clock
-    this.#idempotencyMs = idempotencyMs
-  }
+  const creating = new Map<string, Set<string>>()
+  return { withIdempotencyKey, create, createAll, retry }
 
   /** The live job that this key points at. */
-  async withIdempotencyKey(known: KnownJobs, app: string, key: string): Promise<JobRecord | undefined> {
+  async function withIdempotencyKey(known: KnownJobs, app: string, key: string): Promise<JobRecord | undefined> {
     const first = known.index.withIdempotencyKey(app, key)
-    return first && first.createdAt + this.#idempotencyMs > this.#clock() ? await known.read(first.id) : undefined
+    return first && first.createdAt + idempotencyMs > clock() ? await known.read(first.id) : undefined
   }
 
   /** The job, or the one that its idempotency key already points at. */
-  async create(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
+  async function create(
+    call: JobsCall,
     job: JobRecord,
     limits: CreateLimits,
   ): Promise<{ job: JobRecord; created: boolean }> {
+    const { known, deadline } = call
     const { app, idempotency } = job
-    if (!idempotency) return this.#createNew(known, deadline, job, limits)
+    if (!idempotency) return createNew(call, job, limits)
     return known.locks.hold(JSON.stringify([app, idempotency.key]), async () => {
       deadline.check()
-      const found = await this.withIdempotencyKey(known, app, idempotency.key)
-      return found ? { job: found, created: false } : this.#createNew(known, deadline, job, limits)
+      const found = await withIdempotencyKey(known, app, idempotency.key)
+      return found ? { job: found, created: false } : createNew(call, job, limits)
     })
   }
 
-  async #createNew(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
+  async function createNew(
+    { known, deadline }: JobsCall,
     job: JobRecord,
     { maxQueued = Infinity, quota }: CreateLimits,
   ): Promise<{ job: JobRecord; created: boolean }> {
     const create = () =>
       known.exclusively(job.id, deadline, async () => {
         if (known.index.get(job.id) ?? known.isDamaged(job.id)) throw alreadyExists(job.id)
-        const release = this.#reserve(known, job, maxQueued)
+        const release = reserve(known, job, maxQueued)
         try {
           await known.pages.add(job.id)
           deadline.check()
-          return { job: await known.write({ ...job, createdAt: this.#clock() }, 1), created: true }
+          return { job: await known.write({ ...job, createdAt: clock() }, 1), created: true }
         } finally {
           release()
         }
       })
-    return await this.#usage.taking(job.app, quota, 1, create)
+    return await usage.taking(job.app, quota, 1, create)
   }
 
   /**
    * Creates the jobs one after the other; if one fails, or `finish` does, those before it are undone. A crash in
    * between leaves them: there are no transactions.
    */
-  async createAll(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
+  async function createAll(
+    call: JobsCall,
     jobs: readonly JobRecord[],
     { maxQueued = Infinity, quota, finish }: CreateLimits & { finish?: () => Promise<void> },
   ): Promise<JobRecord[]> {
+    const { known, deadline } = call
     const [first] = jobs
     if (!first) return []
-    return await this.#usage.taking(first.app, quota, jobs.length, async () => {
+    return await usage.taking(first.app, quota, jobs.length, async () => {
       const releases: (() => void)[] = []
       const created: JobRecord[] = []
       try {
-        for (const job of jobs) releases.push(this.#reserve(known, job, maxQueued))
-        for (const job of jobs) created.push((await this.#createNew(known, deadline, job, {})).job)
+        for (const job of jobs) releases.push(reserve(known, job, maxQueued))
+        for (const job of jobs) created.push((await createNew(call, job, {})).job)
         await finish?.()
         return created
       } catch (error) {
@@ -106,39 +93,37 @@ export class LimitedCreates {
   }
 
   /** Queues a failed job again, as a new one against the limits. */
-  async retry(
-    known: KnownJobs,
-    deadline: AnswerDeadline,
+  async function retry(
+    { known, deadline }: JobsCall,
     id: string,
     change: Extract<JobChange, { kind: 'retry' }>,
   ): Promise<JobRecord | undefined> {
     // The limits are no reason against a job that would not be queued anyway.
     const failed = await known.read(id)
-    if (!failed || !transition(failed, change, this.#clock())) return undefined
-    const { app } = failed
+    if (!failed || !transition(failed, change, clock())) return undefined
     let release = () => {}
     const queue = () =>
       known.update(id, deadline, (job) => {
-        const next = transition(job, change, this.#clock())
-        if (next) release = this.#reserve(known, next, change.maxQueued ?? Infinity)
+        const next = transition(job, change, clock())
+        if (next) release = reserve(known, next, change.maxQueued ?? Infinity)
         return next
       })
     try {
-      return await this.#usage.taking(app, change.quota, 1, queue)
+      return await usage.taking(failed.app, change.quota, 1, queue)
     } finally {
       release()
     }
   }
 
   /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
-  #reserve(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
-    const ids = this.#creating.get(app) ?? new Set<string>()
+  function reserve(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
+    const ids = creating.get(app) ?? new Set<string>()
     const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length
     if (known.index.queued(app) + unwritten >= maxQueued) throw queueFull(maxQueued)
-    this.#creating.set(app, ids.add(id))
+    creating.set(app, ids.add(id))
     return () => {
       ids.delete(id)
-      if (ids.size === 0) this.#creating.delete(app)
+      if (ids.size === 0) creating.delete(app)
     }
   }
 }

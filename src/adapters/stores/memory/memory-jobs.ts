@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { mostCounted } from '../../../core/engine/job/most-counted.js'
-import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { changedRules, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { type CreateOptions, type JobStore, mostCounted } from '../../../core/engine/ports/job-store.js'
+import type { JobClaims, JobEntries, JobLists, JobSweep } from '../shared/method-groups.js'
 import { JobIndex } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { copyOfJob, copyOfPlain, plainCopy } from '../shared/plain-copy.js'
-import { type Admission, admission } from './admission.js'
 import { entryOf, LedgerEntries } from '../shared/ledger-entries.js'
-import { DocumentKinds, memoryDocuments } from './memory-documents.js'
+import type { DocumentStore } from '../../../core/engine/ports/document-store.js'
+import { DocumentMap } from '../shared/document-map.js'
+import { addUsage, dayOf, noUsage, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
 
 export interface MemoryJobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -30,16 +31,14 @@ export function memoryJobs({
   idempotencyMs = 24 * 60 * 60 * 1000,
 }: MemoryJobsOptions = {}): JobStore {
   const index = new JobIndex<JobRecord>()
-  const intake = admission(index, clock)
-  const kinds = new DocumentKinds()
+  const kinds: DocumentKinds = new Map()
   const ledger = new LedgerEntries()
   return {
     traits: { scope: 'process' },
     time: async () => clock(),
     documents: memoryDocuments(kinds, clock),
     ledger,
-    ...jobCreates(index, intake, { kinds, clock, idempotencyMs }),
-    ...jobChanges(index, { admission: intake, ledger, clock }),
+    ...jobEntries(index, { kinds, ledger }, { clock, idempotencyMs }),
     ...jobClaims(index, clock),
     ...jobLists(index),
     ...jobSweep(index, clock),
@@ -48,11 +47,12 @@ export function memoryJobs({
 
 type Jobs = JobIndex<JobRecord>
 
-function jobCreates(
+function jobEntries(
   index: Jobs,
-  admission: Admission,
-  { kinds, clock, idempotencyMs }: Required<MemoryJobsOptions> & { kinds: DocumentKinds },
-): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'> {
+  { kinds, ledger }: { kinds: DocumentKinds; ledger: LedgerEntries },
+  { clock, idempotencyMs }: Required<MemoryJobsOptions>,
+): JobEntries {
+  const { used, count, admit } = admission(index, clock)
   const withIdempotencyKey = (app: string, key: string): JobRecord | undefined => {
     const job = index.withIdempotencyKey(app, key)
     return job && job.createdAt + idempotencyMs > clock() ? copyOfPlain(job) : undefined
@@ -64,7 +64,7 @@ function jobCreates(
       const first = job.idempotency && withIdempotencyKey(job.app, job.idempotency.key)
       if (first) return { job: first, created: false }
       if (index.get(job.id)) throw alreadyExists(job.id)
-      admission.admit(job.app, limits)
+      admit(job.app, limits)
       const created = { ...plainCopy(job), createdAt: clock() }
       index.set(created)
       return { job: copyOfPlain(created), created: true }
@@ -75,9 +75,9 @@ function jobCreates(
       if (!first) return []
       for (const { id } of jobs) if (index.get(id)) throw alreadyExists(id)
       const now = clock()
-      const written = document && kinds.of(document.kind)
+      const written = document && documentsOf(kinds, document.kind)
       if (written && !written.hasVersion(document.key, document.version, now)) return undefined
-      admission.admit(first.app, limits, jobs.length)
+      admit(first.app, limits, jobs.length)
       if (document) written?.put(document, document.version, now)
       const created = plainCopy([...jobs]).map((job) => ({ ...job, createdAt: now }))
       for (const job of created) index.set(job)
@@ -86,31 +86,21 @@ function jobCreates(
 
     findByIdempotencyKey: async (app, key) => withIdempotencyKey(app, key),
 
-    usage: async (app) => ({ ...admission.used(app) }),
-  }
-}
+    usage: async (app) => ({ ...used(app) }),
 
-function jobChanges(
-  index: Jobs,
-  { admission, ledger, clock }: { admission: Admission; ledger: LedgerEntries; clock: () => number },
-): Pick<JobStore, 'apply'> {
-  return {
     async apply(id, change) {
       const job = index.get(id)
       const next = job && transition(job, plainCopy(change), clock())
       if (!next) return undefined
-      if (change.kind === 'retry') admission.admit(next.app, change)
-      if ('usage' in change && change.usage) admission.count(next.app, change.usage)
+      if (change.kind === 'retry') admit(next.app, change)
+      if ('usage' in change && change.usage) count(next.app, change.usage)
       ledger.add(entryOf(job, next))
       return kept(index, next)
     },
   }
 }
 
-function jobClaims(
-  index: Jobs,
-  clock: () => number,
-): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
+function jobClaims(index: Jobs, clock: () => number): JobClaims {
   let rules: SchedulingRule[] = []
 
   return {
@@ -136,7 +126,7 @@ function jobClaims(
   }
 }
 
-function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+function jobLists(index: Jobs): JobLists {
   return {
     async get(id) {
       const job = index.get(id)
@@ -162,10 +152,7 @@ function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resul
   }
 }
 
-function jobSweep(
-  index: Jobs,
-  clock: () => number,
-): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep(index: Jobs, clock: () => number): JobSweep {
   const deployment = randomUUID()
   let pass = 0
   let passAt = -Infinity
@@ -199,4 +186,50 @@ function jobSweep(
 function kept(index: Jobs, next: JobRecord): JobRecord {
   index.set(next)
   return copyOfPlain(next)
+}
+
+/** Documents in this process's memory, by kind. */
+type DocumentKinds = Map<string, DocumentMap>
+
+function documentsOf(kinds: DocumentKinds, kind: string): DocumentMap {
+  const known = kinds.get(kind) ?? new DocumentMap()
+  kinds.set(kind, known)
+  return known
+}
+
+function memoryDocuments(kinds: DocumentKinds, clock: () => number): DocumentStore {
+  return {
+    get: async (kind, key) => documentsOf(kinds, kind).get(key, clock()),
+    put: async (document, { version } = {}) => documentsOf(kinds, document.kind).put(document, version, clock()),
+    delete: async (kind, key) => void documentsOf(kinds, kind).entries.delete(key),
+    list: async (kind, options) => documentsOf(kinds, kind).list(options, clock()),
+    due: async (kind, limit) => documentsOf(kinds, kind).due(limit, clock()),
+    async removeExpired(limit) {
+      let removed = 0
+      for (const known of kinds.values()) removed += known.removeExpired(limit - removed, clock())
+      return removed
+    },
+  }
+}
+
+/** What applications have used today, and whether they may add jobs. */
+function admission(index: JobIndex<JobRecord>, clock: () => number) {
+  let day = 0
+  let byApp = new Map<string, Usage>()
+  const used = (app: string) => (day === dayOf(clock()) ? (byApp.get(app) ?? noUsage) : noUsage)
+  const count = (app: string, more: Partial<Usage>) => {
+    const today = dayOf(clock())
+    if (day !== today) byApp = new Map()
+    day = today
+    byApp.set(app, addUsage(byApp.get(app) ?? noUsage, more))
+  }
+  /** Counts more jobs against the quota. @throws StemworkError `QUEUE_FULL`, `QUOTA_EXCEEDED`. */
+  const admit = (app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1) => {
+    if (index.queued(app) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
+    if (!quota) return
+    const refused = quotaExceeded(quota, used(app), more, clock())
+    if (refused) throw refused
+    count(app, { jobs: more })
+  }
+  return { used, count, admit }
 }

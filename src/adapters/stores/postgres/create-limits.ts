@@ -1,10 +1,11 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
+import { quotaExceeded } from '../../../core/engine/job/quota.js'
 import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
 import { createsClass } from './advisory-locks.js'
 import { type PostgresClient, query, sender } from './database.js'
 import { columnText } from './job-row.js'
-import { usageTable } from './usage.js'
+import { usedToday } from './usage.js'
 
 export type Limits = Omit<CreateOptions, 'tx'>
 
@@ -28,33 +29,24 @@ export function queuedJobs(schema: string, { app, limit, except }: { app: string
   ) AS queued`
 }
 
-/** What an application may add, as seen in a transaction. Exact under its lock. */
-export function createLimits(schema: string) {
-  const usage = usageTable(schema)
-  const countQueued = async (client: PostgresClient, app: string, limit: number) => {
-    const values = [columnText(app), Math.ceil(limit)]
-    const [row] = await query(client, queuedJobs(schema, { app: '$1', limit: '$2' }), values)
-    return Number(row?.[0])
-  }
-  return {
-    usage,
-    countQueued,
+export async function countQueued(client: PostgresClient, schema: string, app: string, limit: number): Promise<number> {
+  const values = [columnText(app), Math.ceil(limit)]
+  const [row] = await query(client, queuedJobs(schema, { app: '$1', limit: '$2' }), values)
+  return Number(row?.[0])
+}
 
-    async lock(client: PostgresClient, app: string): Promise<void> {
-      await query(client, `SELECT ${lockApp(schema, '$1::text')}`, [columnText(app)])
-    },
-
-    async refusal(
-      client: PostgresClient,
-      app: string,
-      { maxQueued = Infinity, quota }: Limits,
-      more = 1,
-    ): Promise<StemworkError | undefined> {
-      if (maxQueued !== Infinity) {
-        const queued = await countQueued(client, app, maxQueued)
-        if (queued + more > Math.ceil(maxQueued)) return queueFull(maxQueued)
-      }
-      return await usage.refusal(sender(client), app, quota, more)
-    },
+/** Why the application may not add so many jobs, as seen in a transaction. Exact under its lock. */
+export async function refusalOf(
+  client: PostgresClient,
+  schema: string,
+  app: string,
+  { maxQueued = Infinity, quota, more = 1 }: Limits & { more?: number },
+): Promise<StemworkError | undefined> {
+  if (maxQueued !== Infinity) {
+    const queued = await countQueued(client, schema, app, maxQueued)
+    if (queued + more > Math.ceil(maxQueued)) return queueFull(maxQueued)
   }
+  if (!quota) return undefined
+  const { used, now } = await usedToday(sender(client), schema, app)
+  return quotaExceeded(quota, used, more, now)
 }

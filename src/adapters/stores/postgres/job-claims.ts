@@ -1,16 +1,17 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { type Backlog, mostCounted } from '../../../core/engine/ports/job-store.js'
+import type { JobClaims } from '../shared/method-groups.js'
 import { isWanted, type Wanted } from '../shared/wanted.js'
-import { backlogStatements, readBacklog } from './backlog.js'
 import { ClaimFront, type Front, frontValues } from './claim-front.js'
 import { claimNext, mostAtOnce } from './claim-function.js'
-import { type PostgresPool, type Row, sender, type Send, transaction } from './database.js'
-import { columnText } from './job-row.js'
+import { type PostgresPool, type Row, type Send, sender, transaction } from './database.js'
+import { columnText, nowSql } from './job-row.js'
 import { plannedCall } from './planned-functions.js'
 import { aheadStatement, queueInTurn, runningStatement, schedulingRules } from './scheduling-rules.js'
 import type { StoredJobs } from './stored-jobs.js'
-import { lockClaims, tidyTurns } from './turns.js'
+import { lockClaims, tidyTurns, waitingLists } from './turns.js'
+import { mergedBacklog } from '../shared/merged-backlog.js'
 
 /** How soon turns are tidied again where jobs wait that a claim did not find. */
 const tidiedAgainMs = 10_000
@@ -24,24 +25,23 @@ const claimsBetweenTidying = 50
 const firstLook = 4
 const longLook = 1000
 
+type WantedClaim = ClaimRequest & Wanted
+
 /** Who is next. */
-export function jobClaims(
-  pool: PostgresPool,
-  schema: string,
-  jobs: StoredJobs,
-): Pick<JobStore, 'claim' | 'claimSeveral' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
+export function jobClaims(pool: PostgresPool, schema: string, jobs: StoredJobs): JobClaims {
   const { send } = jobs
   const rules = schedulingRules(schema)
-  const inTurn = new ClaimsInTurn(pool, schema, jobs)
+  const claimInTurn = claimsInTurn(pool, schema, jobs)
   const aheadSql = aheadStatement(schema)
+  const runningSql = runningStatement(schema)
   const backlogSql = backlogStatements(schema)
   const nextInTurn = plannedCall(pool, schema, queueInTurn(schema))
 
   return {
     claim: async ({ id, ...request }) =>
-      id === undefined ? (await inTurn.claim(request, request, 1))[0] : await claimNamed(id, request, request),
+      id === undefined ? (await claimInTurn(request, 1))[0] : await claimNamed(id, request),
 
-    claimSeveral: (request, { max }) => inTurn.claim(request, request, max),
+    claimSeveral: (request, { max }) => claimInTurn(request, max),
 
     async ahead(id, { max }) {
       const [row] = await send(aheadSql, [columnText(id), max])
@@ -51,7 +51,7 @@ export function jobClaims(
     async queue({ max }) {
       const values = (unreadable: readonly string[]) => [Math.max(max, 0), unreadable]
       const [running, waiting] = await Promise.all([
-        jobs.select((unreadable) => runningStatement(schema, values(unreadable))),
+        jobs.select((unreadable) => ({ text: runningSql, values: values(unreadable) })),
         jobs.readWithout((unreadable) => nextInTurn(values(unreadable), (work) => work(jobs.sendPrepared))),
       ])
       return { running, waiting }
@@ -67,11 +67,11 @@ export function jobClaims(
     changeRule: (target, change) => rules.change(send, target, change),
   }
 
-  async function claimNamed(id: string, request: ClaimRequest, wanted: Wanted): Promise<JobRecord | undefined> {
-    const { belowRunning } = wanted
+  async function claimNamed(id: string, request: WantedClaim): Promise<JobRecord | undefined> {
+    const { belowRunning } = request
     if (belowRunning !== undefined && !(await isBelow(send, schema, id, belowRunning))) return undefined
     const grant = (through?: Send) =>
-      jobs.change(id, (job, now) => (isWanted(job, wanted) ? claim(job, request, now) : undefined), { send: through })
+      jobs.change(id, (job, now) => (isWanted(job, request) ? claim(job, request, now) : undefined), { send: through })
     const known = await rules.read(send)
     if (known.length === 0) return await grant()
     return await underLock(pool, schema, async (locked) => {
@@ -91,92 +91,77 @@ async function isBelow(send: Send, schema: string, id: string, running: number):
   return Number(row?.[0]) < running
 }
 
-/** Claims of the next jobs. */
-class ClaimsInTurn {
-  readonly #pool: PostgresPool
-  readonly #schema: string
-  readonly #jobs: StoredJobs
-  readonly #claimNext: ReturnType<typeof plannedCall>
-  readonly #front = new ClaimFront()
+/** Claims the next jobs, at most `max`. */
+function claimsInTurn(pool: PostgresPool, schema: string, jobs: StoredJobs) {
+  const callNext = plannedCall(pool, schema, claimNext(schema))
+  const front = new ClaimFront()
   /** Whether the last claim found limits of running jobs. */
-  #isLimited = false
-  #claimsSinceTidying = 0
-  #tidiedAt = -Infinity
+  let isLimited = false
+  let claimsSinceTidying = 0
+  let tidiedAt = -Infinity
 
-  constructor(pool: PostgresPool, schema: string, jobs: StoredJobs) {
-    this.#pool = pool
-    this.#schema = schema
-    this.#jobs = jobs
-    this.#claimNext = plannedCall(pool, schema, claimNext(schema))
-  }
-
-  async claim(request: ClaimRequest, wanted: Wanted, max: number): Promise<JobRecord[]> {
+  return async function claim(request: WantedClaim, max: number): Promise<JobRecord[]> {
     const claimed: JobRecord[] = []
     let look = firstLook
     for (;;) {
       const most = Math.min(max - claimed.length, mostAtOnce)
-      const front = this.#front.next
-      const { rows, isWaiting, mayBeMore } = await this.#next(request, wanted, { most, look, front })
-      const jobs = this.#kept(rows, request)
-      this.#front.note(front, jobs, { most, mayBeMore })
-      claimed.push(...jobs)
+      const begin = front.next
+      const { rows, isWaiting, mayBeMore } = await next(request, { most, look, front: begin })
+      const found = kept(rows, request)
+      front.note(begin, found, { most, mayBeMore })
+      claimed.push(...found)
       if (claimed.length >= max) break
-      if (front) continue
+      if (begin) continue
       // A job of the rows that cannot be read is not asked for again.
       if (rows.length > 0 && (mayBeMore || claimed.length === 0)) continue
       if (rows.length === 0 && mayBeMore && look < longLook) look = longLook
-      else if (claimed.length > 0 || !(isWaiting && (await this.#tidyAgain()))) break
+      else if (claimed.length > 0 || !(isWaiting && (await tidyAgain()))) break
     }
-    if (this.#claimsSinceTidying >= claimsBetweenTidying && performance.now() - this.#tidiedAt >= tidiedAnywayMs)
-      await this.#tidy()
+    if (claimsSinceTidying >= claimsBetweenTidying && performance.now() - tidiedAt >= tidiedAnywayMs) await tidy()
     return claimed
   }
 
-  #kept(rows: readonly Row[], { leaseMs }: ClaimRequest): JobRecord[] {
+  function kept(rows: readonly Row[], { leaseMs }: ClaimRequest): JobRecord[] {
     return rows.flatMap((row) => {
-      const [job] = this.#jobs.readable([row])
+      const [job] = jobs.readable([row])
       if (!job?.lease) return []
-      this.#claimsSinceTidying++
-      this.#jobs.held.keep({ job, version: Number(row[0]) }, job.lease.until - Math.ceil(leaseMs))
+      claimsSinceTidying++
+      jobs.held.keep({ job, version: Number(row[0]) }, job.lease.until - Math.ceil(leaseMs))
       return [job]
     })
   }
 
   /** A failure does no harm: only speed depends on it, and later claims repeat it. */
-  async #tidy(): Promise<void> {
-    this.#claimsSinceTidying = 0
-    this.#tidiedAt = performance.now()
-    await tidyTurns(this.#pool, this.#schema).catch(() => {})
+  async function tidy(): Promise<void> {
+    claimsSinceTidying = 0
+    tidiedAt = performance.now()
+    await tidyTurns(pool, schema).catch(() => {})
   }
 
   /** For jobs that wait and were not found: an older node may have entered them. False if that was done just now. */
-  async #tidyAgain(): Promise<boolean> {
-    if (performance.now() - this.#tidiedAt < tidiedAgainMs) return false
-    await this.#tidy()
+  async function tidyAgain(): Promise<boolean> {
+    if (performance.now() - tidiedAt < tidiedAgainMs) return false
+    await tidy()
     return true
   }
 
   /** The rows of the jobs that were claimed, under the lock where there are limits. */
-  async #next(request: ClaimRequest, wanted: Wanted, bounds: Bounds): Promise<Answer> {
-    let answer = this.#isLimited ? undefined : await this.#ask(request, wanted, bounds, false)
-    if (!answer || (answer.isLimited && answer.rows.length === 0))
-      answer = await this.#ask(request, wanted, bounds, true)
-    this.#isLimited = answer.isLimited
+  async function next(request: WantedClaim, bounds: Bounds): Promise<Answer> {
+    let answer = isLimited ? undefined : await ask(request, bounds, false)
+    if (!answer || (answer.isLimited && answer.rows.length === 0)) answer = await ask(request, bounds, true)
+    isLimited = answer.isLimited
     return answer
   }
 
-  async #ask(
-    { owner, leaseMs, nonce = '', lapsedBefore }: ClaimRequest,
-    { exceptApps = [], onlyApps, workflows, labels, belowRunning }: Wanted,
-    { most, look, front }: Bounds,
-    isLocked: boolean,
-  ): Promise<Answer> {
+  async function ask(request: WantedClaim, { most, look, front: begin }: Bounds, isLocked: boolean): Promise<Answer> {
+    const { owner, leaseMs, nonce = '', lapsedBefore } = request
+    const { exceptApps = [], onlyApps, workflows, labels, belowRunning } = request
     const values = [
       columnText(owner),
       Math.ceil(leaseMs),
       nonce,
       exceptApps.map((app) => columnText(app)),
-      this.#jobs.unreadable,
+      jobs.unreadable,
       workflows?.map((workflow) => columnText(workflow)) ?? null,
       isLocked,
       labels ?? null,
@@ -185,11 +170,9 @@ class ClaimsInTurn {
       most,
       look,
       onlyApps?.map((app) => columnText(app)) ?? null,
-      ...frontValues(front),
+      ...frontValues(begin),
     ]
-    const rows = await this.#claimNext(values, (work) =>
-      isLocked ? underLock(this.#pool, this.#schema, work) : work(this.#jobs.sendPrepared),
-    )
+    const rows = await callNext(values, (work) => (isLocked ? underLock(pool, schema, work) : work(jobs.sendPrepared)))
     const [, , , id, isLimited, isWaiting, mayBeMore] = rows[0] ?? []
     return {
       rows: id === null ? [] : rows.toSorted((a, b) => Number(a[7]) - Number(b[7])),
@@ -223,4 +206,35 @@ function underLock<Result>(pool: PostgresPool, schema: string, work: (send: Send
     await lockClaims(client, schema)
     return await work(sender(client))
   })
+}
+
+/** For `JobStore.backlog`. */
+export function backlogStatements(schema: string) {
+  return {
+    waiting: `
+      SELECT lane.workflow, lane.pool, due.jobs, ${nowSql} - due.first
+      FROM (${waitingLists(schema)}) AS lane CROSS JOIN LATERAL (
+        SELECT count(*) AS jobs, min(waiting_since) AS first FROM (
+          SELECT waiting_since FROM ${schema}.jobs AS job WHERE job.workflow = lane.workflow AND job.pool = lane.pool
+            AND waiting_since <= ${nowSql}
+          ORDER BY waiting_since LIMIT ${mostCounted}
+        ) AS counted
+      ) AS due WHERE due.jobs > 0`,
+    running: `
+      SELECT workflow, pool, count(*) FROM (
+        SELECT workflow, pool FROM ${schema}.jobs WHERE lease_bucket IS NOT NULL LIMIT ${mostCounted}
+      ) AS running GROUP BY workflow, pool`,
+  }
+}
+
+export function readBacklog(waiting: readonly Row[], running: readonly Row[]): Backlog[] {
+  return mergedBacklog(
+    waiting.map(([workflow, pool, queued, oldestMs]) => ({
+      workflow: workflow ?? '',
+      pool: pool ?? '',
+      queued: Number(queued),
+      oldestMs: Math.max(0, Number(oldestMs)),
+    })),
+    running.map(([workflow, pool, count]) => ({ workflow: workflow ?? '', pool: pool ?? '', running: Number(count) })),
+  )
 }

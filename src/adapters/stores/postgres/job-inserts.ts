@@ -1,19 +1,8 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
-import { recordBytes } from '../../../core/engine/job/record-bytes.js'
-import { searchText } from '../../../core/engine/job/search-text.js'
 import { type PostgresClient, query, sender, type Send } from './database.js'
-import {
-  columnText,
-  deliverable,
-  endedAt,
-  leaseUntil,
-  nowSql,
-  parseRecord,
-  removable,
-  removableBytes,
-} from './job-row.js'
+import { columns, columnText, definitionsOf, nowSql, parseRecord, valuesIn } from './job-row.js'
 import { joinTurns } from './turns.js'
 
 export interface CreatedJob {
@@ -31,22 +20,15 @@ export type JobInserts = ReturnType<typeof jobInserts>
  */
 export function insertJobs(schema: string, from: { app: string; jobs: string; limit?: string }, rest: string): string {
   const { app, jobs, limit = 'NULL' } = from
+  const names = Object.keys(columns).join(', ')
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
     input AS MATERIALIZED (
-      SELECT * FROM json_to_recordset(${jobs}::json) AS i(id text, status text, deleted boolean, workflow text,
-        batch_name text,
-        upload_keys text[], idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint,
-        removable_at bigint, result_bytes bigint,
-        deliverable_at bigint, rank smallint, deadline bigint, pool text, search text, record_bytes integer,
-        record text) LIMIT ${limit}
+      SELECT * FROM json_to_recordset(${jobs}::json) AS i(${definitionsOf(columns)}, not_before bigint, record text)
+      LIMIT ${limit}
     ), ${joinTurns(schema, app, 'SELECT DISTINCT workflow, pool FROM input')},
-    made AS (INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys,
-      idempotency_key, created_at, waiting_since, lease_until, ended_at, removable_at, result_bytes, deliverable_at,
-      rank, deadline, pool, search, record_bytes, record)
-    SELECT id, 1, ${app}, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
-      CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
-      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, search, record_bytes,
+    made AS (INSERT INTO ${schema}.jobs (${names}, version, app, created_at, waiting_since, record)
+    SELECT ${names}, 1, ${app}, now, CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
       ('{"createdAt":' || now || ',' || substr(record, 2))::json
     FROM input, clock
     ON CONFLICT DO NOTHING
@@ -136,26 +118,9 @@ export function jobInserts(schema: string, idempotencyMs: number) {
 
 /** The columns of a new job; the database adds `createdAt` to its record. */
 export function rowOf(job: JobRecord) {
-  const uploadKeys = Object.values(job.uploads).map((key) => columnText(key))
   return {
-    id: columnText(job.id),
-    status: job.status,
-    deleted: job.deleted,
-    workflow: columnText(job.workflow),
-    batch_name: columnText(job.batchName),
-    upload_keys: uploadKeys.length === 0 ? null : uploadKeys,
-    idempotency_key: columnText(job.idempotency?.key ?? null),
+    ...valuesIn(columns, job),
     not_before: Math.round(job.notBefore),
-    lease_until: leaseUntil(job),
-    ended_at: endedAt(job),
-    removable_at: removable(job),
-    result_bytes: removableBytes(job),
-    deliverable_at: deliverable(job),
-    rank: -job.priority,
-    deadline: job.deadline === null ? null : Math.round(job.deadline),
-    pool: job.pool,
-    search: searchText(job),
-    record_bytes: recordBytes(job),
     record: JSON.stringify({ ...job, createdAt: undefined }),
   }
 }

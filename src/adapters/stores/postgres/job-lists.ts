@@ -131,32 +131,8 @@ export function dueStatement(
   limit: number,
   exceptIds: readonly string[],
 ): Statement {
-  const jobs = `SELECT version, record, claims, id FROM ${schema}.jobs WHERE id <> ALL($2::text[]) AND`
-  const values = [limit, exceptIds]
-  switch (reason) {
-    case 'lapsed':
-      return { text: `${jobs} ${lapsedSql} ${earliestLapsed} LIMIT $1`, values }
-    case 'abandoned':
-      // As text: the functions for json refuse one in which U+0000 is escaped. A match elsewhere in the record does no
-      // harm, because the change does not apply.
-      return {
-        text:
-          `${jobs} ${lapsedSql} AND (deadline <= ${nowSql} OR record::text LIKE '%"cancelRequested":true%') ` +
-          `${earliestLapsed} LIMIT $1`,
-        values,
-      }
-    case 'deleted':
-      return { text: `${jobs} deleted LIMIT $1`, values }
-    case 'expired':
-      return { text: `${jobs} removable_at <= ${nowSql} ORDER BY removable_at LIMIT $1`, values }
-    case 'overdue':
-      return {
-        text: `${jobs} deadline <= ${nowSql} AND waiting_since IS NOT NULL ORDER BY deadline LIMIT $1`,
-        values,
-      }
-    default:
-      return reason satisfies never
-  }
+  const jobs = `SELECT version, record, claims, id FROM ${schema}.jobs WHERE id <> ALL($2::text[])`
+  return { text: `${jobs} AND ${dueConditions[reason]} LIMIT $1`, values: [limit, exceptIds] }
 }
 
 /**
@@ -197,6 +173,17 @@ export function lapsedBy(time: string): string {
 }
 const lapsedSql = lapsedBy(nowSql)
 export const earliestLapsed = 'ORDER BY lease_bucket, lease_until NULLS FIRST, id'
+
+const dueConditions: Record<DueReason, string> = {
+  lapsed: `${lapsedSql} ${earliestLapsed}`,
+  // As text: the functions for json refuse one in which U+0000 is escaped. A match elsewhere in the record does no
+  // harm, because the change does not apply.
+  abandoned:
+    `${lapsedSql} AND (deadline <= ${nowSql} OR record::text LIKE '%"cancelRequested":true%') ` + earliestLapsed,
+  deleted: 'deleted',
+  expired: `removable_at <= ${nowSql} ORDER BY removable_at`,
+  overdue: `deadline <= ${nowSql} AND waiting_since IS NOT NULL ORDER BY deadline`,
+}
 
 /** Result bytes of the application in $1. */
 export function resultBytesStatement(schema: string): string {

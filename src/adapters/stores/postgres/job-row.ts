@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { storeUnavailable } from '../../../core/engine/errors.js'
-import { deliverableAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
+import { deliverableAt, removableAt } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { recordBytes } from '../../../core/engine/job/record-bytes.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
+import { searchText } from '../../../core/engine/job/search-text.js'
 import { claim } from '../../../core/engine/job/transitions.js'
 import type { Row } from './database.js'
 
@@ -60,31 +62,58 @@ function parse<Schema extends z.ZodType>(schema: Schema, json: string | null | u
   )
 }
 
-/** Since when the job waits for a worker, if it is queued. */
-export function waiting(job: JobRecord): number | null {
-  return whole(waitingSince(job))
+/** Columns that follow from the record, each with its type and value. */
+export type Columns = Readonly<Record<string, readonly [type: string, valueOf: (job: JobRecord) => unknown]>>
+
+const lasting: Columns = {
+  id: ['text', ({ id }) => columnText(id)],
+  workflow: ['text', ({ workflow }) => columnText(workflow)],
+  batch_name: ['text', ({ batchName }) => columnText(batchName)],
+  upload_keys: ['text[]', ({ uploads }) => uploadKeys(Object.values(uploads))],
+  idempotency_key: ['text', ({ idempotency }) => columnText(idempotency?.key ?? null)],
+  rank: ['smallint', ({ priority }) => -priority],
+  deadline: ['bigint', ({ deadline }) => whole(deadline)],
+  pool: ['text', ({ pool }) => pool],
+  search: ['text', searchText],
+  record_bytes: ['integer', recordBytes],
 }
 
-export function leaseUntil(job: JobRecord): number | null {
-  return job.deleted || job.lease === null ? null : whole(job.lease.until)
+/** Columns of a job that ends. */
+export const ending: Columns = {
+  status: ['text', ({ status }) => status],
+  // Null also for a deleted job, whose row waits until its files are gone.
+  ended_at: ['bigint', (job) => (job.deleted || !isTerminal(job) ? null : whole(job.completedAt))],
+  removable_at: ['bigint', (job) => whole(removableAt(job))],
+  // Of the files that are removed then.
+  result_bytes: ['bigint', (job) => (removableAt(job) === null ? null : resultBytes(job))],
+  deliverable_at: ['bigint', (job) => whole(deliverableAt(job))],
 }
 
-/** When the job ended; null also for a deleted one, whose row waits until its files are gone. */
-export function endedAt(job: JobRecord): number | null {
-  return job.deleted || !isTerminal(job) ? null : whole(job.completedAt)
+export const changing: Columns = {
+  ...ending,
+  deleted: ['boolean', ({ deleted }) => deleted],
+  lease_until: ['bigint', ({ deleted, lease }) => (deleted || lease === null ? null : whole(lease.until))],
 }
 
-export function removable(job: JobRecord): number | null {
-  return whole(removableAt(job))
+/** Columns of a new job, without those for which the database's time is needed. */
+export const columns: Columns = { ...lasting, ...changing }
+
+export function valuesIn(table: Columns, job: JobRecord): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  // `Object.fromEntries` takes twice as long.
+  for (const name in table) values[name] = table[name]?.[1](job)
+  return values
 }
 
-/** Bytes of the files that are removed then. */
-export function removableBytes(job: JobRecord): number | null {
-  return removableAt(job) === null ? null : resultBytes(job)
+/** As in `id text, status text`. */
+export function definitionsOf(table: Columns): string {
+  return Object.entries(table)
+    .map(([name, [type]]) => `${name} ${type}`)
+    .join(', ')
 }
 
-export function deliverable(job: JobRecord): number | null {
-  return whole(deliverableAt(job))
+function uploadKeys(keys: readonly string[]): string[] | null {
+  return keys.length === 0 ? null : keys.map((key) => columnText(key))
 }
 
 /**
@@ -109,6 +138,6 @@ export function readableSql(json: string): string {
 
 const unreadable = String.raw`(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})`
 
-function whole(value: number | null): number | null {
+export function whole(value: number | null): number | null {
   return value === null ? null : Math.round(value)
 }

@@ -1,19 +1,19 @@
+import { waitingSince } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Usage } from '../../../core/engine/job/quota.js'
 import type { PostgresPool, Send } from './database.js'
 import {
+  changing,
   columnText,
-  deliverable,
-  endedAt,
-  leaseUntil,
+  definitionsOf,
+  ending,
   quickCommitSql,
-  removable,
-  removableBytes,
   type StoredJob,
-  waiting,
+  valuesIn,
+  whole,
 } from './job-row.js'
 import { type PlannedFunction, plannedCall } from './planned-functions.js'
-import { ledgerColumns, ledgerColumnTypes, ledgerRows, ledgerText, settledSetting } from './postgres-ledger.js'
+import { ledgerColumns, ledgerRows, ledgerText, settledSetting } from './postgres-ledger.js'
 import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
@@ -37,12 +37,8 @@ export function jobEnds(pool: PostgresPool, schema: string) {
       id: columnText(next.id),
       version: stored.version,
       held: nonce,
-      status: next.status,
-      ended_at: endedAt(next),
-      removable_at: removable(next),
-      deliverable_at: deliverable(next),
-      result_bytes: removableBytes(next),
-      ...ledgerColumns(next),
+      ...valuesIn(ending, next),
+      ...valuesIn(ledgerColumns, next),
     }))
     const records = [...firsts.values()].map(({ next }) => JSON.stringify(next))
     const entries = [...firsts.values()].map(({ next }) => ledgerText(next) ?? '')
@@ -52,39 +48,27 @@ export function jobEnds(pool: PostgresPool, schema: string) {
   }
 }
 
-/** Columns of an end, other than its two long texts. */
-const endColumns = {
-  id: 'text',
-  version: 'integer',
-  held: 'text',
-  status: 'text',
-  ended_at: 'bigint',
-  removable_at: 'bigint',
-  deliverable_at: 'bigint',
-  result_bytes: 'bigint',
-  ...ledgerColumnTypes,
-}
-
 /**
  * Rows of the ids of the jobs that were ended. Parameters: the ends, as JSON, and in their order, in a line each, their
  * records and their entries of the ledger (empty: none). As part of the JSON, these would be parsed three times.
  */
 export function claimedEnds(schema: string): PlannedFunction {
-  const types = Object.entries(endColumns).map(([name, type]) => `${name} ${type}`)
+  const names = [...Object.keys(ending), ...Object.keys(ledgerColumns)]
+  const ended = Object.keys(ending).map((name) => `${name} = e.${name}`)
   // Ids as an array, so that Postgres searches an index for each, however many it expects.
   const body = `BEGIN
     PERFORM set_config('${settledSetting}', 'here', true);
     RETURN QUERY
     WITH ended AS MATERIALIZED (
       SELECT * FROM ROWS FROM (
-        json_to_recordset($1) AS (${types.join(', ')}),
+        json_to_recordset($1) AS (id text, version integer, held text, ${definitionsOf(ending)},
+          ${definitionsOf(ledgerColumns)}),
         unnest(string_to_array($2, E'\\n'), string_to_array($3, E'\\n', ''))
-      ) AS e(${Object.keys(endColumns).join(', ')}, record, entry)
+      ) AS e(id, version, held, ${names.join(', ')}, record, entry)
     ),
     written AS (
-      UPDATE ${schema}.jobs AS job SET version = job.version + 1, status = e.status, waiting_since = NULL,
-        lease_until = NULL, ended_at = e.ended_at, removable_at = e.removable_at, deliverable_at = e.deliverable_at,
-        record = e.record::json, nonce = NULL, result_bytes = e.result_bytes, claims = NULL
+      UPDATE ${schema}.jobs AS job SET version = job.version + 1, waiting_since = NULL, lease_until = NULL,
+        nonce = NULL, claims = NULL, record = e.record::json, ${ended.join(', ')}
       FROM ended AS e
       WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
         AND job.nonce = e.held
@@ -106,12 +90,13 @@ export function claimedEnds(schema: string): PlannedFunction {
  * under a lock.
  */
 export function jobUpdates(schema: string) {
+  const names = Object.keys(changing)
+  const settings = names.map((name, at) => `${name} = $${at + 7}`).join(', ')
+  const isDeleted = `$${names.indexOf('deleted') + 7}`
   const updated = (more = '') => `
-    UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6,
-      ended_at = $7, removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, result_bytes = $13,
-      claims = NULL${more},
-      idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
-    WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
+    UPDATE ${schema}.jobs SET version = version + 1, waiting_since = $3, record = $4, nonce = $5, ${settings},
+      claims = NULL${more}, idempotency_key = CASE WHEN ${isDeleted} THEN NULL ELSE idempotency_key END
+    WHERE id = $1 AND version = $2 AND ($6::text IS NULL OR nonce = $6)`
   const update = updated()
   const durable = `${update} RETURNING id`
   const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])
@@ -133,29 +118,17 @@ export function jobUpdates(schema: string) {
     next: JobRecord,
     { isRepeatable, nonce = null, usage }: { isRepeatable: boolean; nonce?: string | null; usage?: Partial<Usage> },
   ): Promise<boolean> {
-    const waitingSince = waiting(next)
-    const values = [
-      columnText(job.id),
-      version,
-      next.status,
-      next.deleted,
-      waitingSince,
-      leaseUntil(next),
-      endedAt(next),
-      removable(next),
-      deliverable(next),
-      JSON.stringify(next),
-      next.lease?.nonce ?? null,
-      nonce,
-      removableBytes(next),
-    ]
+    const waiting = whole(waitingSince(next))
+    const claim = [next.lease?.nonce ?? null, nonce]
+    const fixed = [columnText(job.id), version, waiting, JSON.stringify(next), ...claim]
+    const values = [...fixed, ...Object.values(valuesIn(changing, next))]
     if (usage) {
       const counted = [columnText(next.app), usage.audioSeconds ?? 0, Math.round(usage.bytes ?? 0)]
       return (await run(counting, [...values, ...counted])).length > 0
     }
     const end = isRepeatable ? ` AND ${quickCommitSql} = 'off' RETURNING id` : ' RETURNING id'
     const rows =
-      waitingSince === null
+      waiting === null
         ? await run(isRepeatable ? quick : durable, values)
         : await run(toWaiting + end, [...values, columnText(next.app), next.pool])
     return rows.length > 0

@@ -35,40 +35,27 @@ export function documentWrites(schema: string) {
 }
 
 export function postgresDocuments(pool: PostgresPool, schema: string): DocumentStore {
-  const run = (text: string, values: unknown[]) => statement(pool, text, values)
+  const run: Send = (text, values) => statement(pool, text, values)
+  const runPrepared: Send = (text, values) => preparedStatement(pool, text, values)
   const table = `${schema}.documents`
-  const isLive = `expires_at > ${nowSql}`
   const write = documentWrites(schema)
+  const find = async (send: Send, rest: string, values: unknown[]): Promise<StoredDocument[]> => {
+    const live = `SELECT ${columns} FROM ${table} WHERE kind = $1 AND expires_at > ${nowSql}`
+    return (await send(`${live} AND ${rest}`, values)).map(stored)
+  }
 
   return {
-    async get(kind, key) {
-      const [row] = await preparedStatement(
-        pool,
-        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND key = $2 AND ${isLive}`,
-        [kind, columnText(key)],
-      )
-      return row && stored(row)
-    },
-    put: (document, { version } = {}) =>
-      write((text, values) => preparedStatement(pool, text, values), document, version),
+    get: async (kind, key) => (await find(runPrepared, 'key = $2', [kind, columnText(key)]))[0],
+
+    put: (document, { version } = {}) => write(runPrepared, document, version),
     async delete(kind, key) {
       await run(`DELETE FROM ${table} WHERE kind = $1 AND key = $2`, [kind, columnText(key)])
     },
-    async list(kind, { limit, after = '' }) {
-      const rows = await run(
-        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND key > $2 AND ${isLive} ORDER BY key LIMIT $3`,
-        [kind, columnText(after), Math.max(0, limit)],
-      )
-      return rows.map(stored)
-    },
-    async due(kind, limit) {
-      const rows = await run(
-        `SELECT ${columns} FROM ${table} WHERE kind = $1 AND due_at <= ${nowSql} AND ${isLive} ORDER BY due_at ` +
-          'LIMIT $2',
-        [kind, Math.max(0, limit)],
-      )
-      return rows.map(stored)
-    },
+    list: (kind, { limit, after = '' }) =>
+      find(run, 'key > $2 ORDER BY key LIMIT $3', [kind, columnText(after), Math.max(0, limit)]),
+
+    due: (kind, limit) => find(run, `due_at <= ${nowSql} ORDER BY due_at LIMIT $2`, [kind, Math.max(0, limit)]),
+
     async removeExpired(limit) {
       const rows = await run(
         `DELETE FROM ${table} WHERE (kind, key) IN (

@@ -1,12 +1,12 @@
 import { invalidOptions } from '../../../core/engine/errors.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
-import type { Shares } from '../../../core/engine/limits/shares.js'
+import { Shares } from '../../../core/engine/limits/shares.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobEntries, JobLists, JobSweep } from '../shared/method-groups.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
 import type { PostgresClient, PostgresPool } from './database.js'
-import { connectionShares } from './connection-shares.js'
 import { fillSearch } from './fill-search.js'
 import { jobClaims } from './job-claims.js'
 import { jobInserts } from './job-inserts.js'
@@ -23,7 +23,7 @@ import { limitedCreates } from './limited-creates.js'
 import { postgresDocuments } from './postgres-documents.js'
 import { postgresLedger } from './postgres-ledger.js'
 import { StoredJobs } from './stored-jobs.js'
-import { usageTable } from './usage.js'
+import { usedToday } from './usage.js'
 
 /** Jobs in one table of the host's Postgres, for any number of processes. */
 export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: number): JobStore {
@@ -49,10 +49,9 @@ function jobEntries(
   pool: PostgresPool,
   schema: string,
   { jobs, connections, idempotencyMs }: { jobs: StoredJobs; connections: Shares; idempotencyMs: number },
-): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
+): JobEntries {
   const inserts = jobInserts(schema, idempotencyMs)
   const limited = limitedCreates(pool, schema, { inserts, connections, idempotencyMs })
-  const usage = usageTable(schema)
 
   return {
     async create(given, { tx, maxQueued = Infinity, quota } = {}) {
@@ -76,7 +75,7 @@ function jobEntries(
     },
 
     async usage(app) {
-      return (await connections.use(app, () => usage.read(jobs.send, app))).used
+      return (await connections.use(app, () => usedToday(jobs.send, schema, app))).used
     },
 
     async apply(id, given) {
@@ -102,11 +101,7 @@ function jobEntries(
   }
 }
 
-function jobLists(
-  schema: string,
-  jobs: StoredJobs,
-  connections: Shares,
-): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+function jobLists(schema: string, jobs: StoredJobs, connections: Shares): JobLists {
   const sum = (app: string, sql: string) =>
     connections.use(app, async () => Number((await jobs.send(sql, [columnText(app)]))[0]?.[0] ?? 0))
   const fill = fillSearch(schema)
@@ -139,10 +134,7 @@ function jobLists(
   }
 }
 
-function jobSweep(
-  schema: string,
-  jobs: StoredJobs,
-): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep(schema: string, jobs: StoredJobs): JobSweep {
   const { send } = jobs
   return {
     async due(reason, limit) {
@@ -189,4 +181,16 @@ function clientOf(tx: unknown): PostgresClient {
     '`tx` is not a client of pg. Pass the client on which your transaction was begun (`await pool.connect()`, then ' +
       '`BEGIN`).',
   )
+}
+
+/** The default of `pg`. */
+const defaultMax = 10
+
+/**
+ * Divides half of the pool's connections among the applications whose jobs are created, listed and counted. The others
+ * are for what goes on whatever applications ask for: claims, leases and ends, and look-ups of keys and single jobs.
+ */
+export function connectionShares({ options }: Pick<PostgresPool, 'options'>): Shares {
+  const total = Math.max(1, Math.floor((options?.max ?? defaultMax) / 2))
+  return new Shares({ total, reserve: Math.min(1, total - 1) })
 }

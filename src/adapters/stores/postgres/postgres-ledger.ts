@@ -3,7 +3,7 @@ import { inOrder, type LedgerEntry, type LedgerTotal } from '../../../core/engin
 import { dayMs } from '../../../core/engine/job/quota.js'
 import type { Ledger } from '../../../core/engine/ports/job-store.js'
 import type { Send } from './database.js'
-import { columnText, nowSql, readableJson, readableSql } from './job-row.js'
+import { type Columns, columnText, nowSql, readableJson, readableSql } from './job-row.js'
 
 /** A day is summed once it has been over for so long: no transaction that ends a job of it is open any more. */
 const summedAfterMs = 60 * 60 * 1000
@@ -126,22 +126,12 @@ function settledTrigger(schema: string, column: string, more = ''): string {
     EXECUTE FUNCTION ${schema}.settle()`
 }
 
-/** Columns of `ledgerColumns`. */
-export const ledgerColumnTypes = {
-  entry_id: 'text',
-  audio_seconds: 'double precision',
-  bytes: 'bigint',
-  processor_seconds: 'double precision',
-}
-
 /** What an ended job adds to the ledger, besides the text of its entry. */
-export function ledgerColumns({ id, retries, settlement }: JobRecord): Record<keyof typeof ledgerColumnTypes, unknown> {
-  return {
-    entry_id: `${columnText(id)}/${retries}`,
-    audio_seconds: settlement?.audioSeconds,
-    bytes: settlement && Math.round(settlement.bytes),
-    processor_seconds: settlement?.processorSeconds,
-  }
+export const ledgerColumns: Columns = {
+  entry_id: ['text', ({ id, retries }) => `${columnText(id)}/${retries}`],
+  audio_seconds: ['double precision', ({ settlement }) => settlement?.audioSeconds],
+  bytes: ['bigint', ({ settlement }) => settlement && Math.round(settlement.bytes)],
+  processor_seconds: ['double precision', ({ settlement }) => settlement?.processorSeconds],
 }
 
 /** The rest of an INSERT: of each ended job with an entry, from a table with these columns and `entry`. */

@@ -9,7 +9,6 @@ import {
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { ruleOfRow } from '../shared/rule-of-row.js'
 import type { Send } from './database.js'
-import type { Statement } from './job-lists.js'
 import { columnText, nowSql } from './job-row.js'
 import type { PlannedFunction } from './planned-functions.js'
 import { waitingLists, waitingListsOf } from './turns.js'
@@ -77,14 +76,11 @@ export function aheadStatement(schema: string): string {
     ) AS ahead GROUP BY own.id`
 }
 
-/** What runs, for `JobStore.queue`. @param values most jobs, and those that cannot be read */
-export function runningStatement(schema: string, values: unknown[]): Statement {
-  return {
-    text: `
-      SELECT version, record, claims, id FROM ${schema}.jobs
-      WHERE lease_bucket IS NOT NULL AND id <> ALL($2::text[]) LIMIT $1`,
-    values,
-  }
+/** What runs, for `JobStore.queue`. Parameters: $1 most jobs, $2 those that cannot be read. */
+export function runningStatement(schema: string): string {
+  return `
+    SELECT version, record, claims, id FROM ${schema}.jobs WHERE lease_bucket IS NOT NULL AND id <> ALL($2::text[])
+    LIMIT $1`
 }
 
 /**

@@ -1,4 +1,4 @@
-import { dayMs, type Quota, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
+import { dayMs, type Usage } from '../../../core/engine/job/quota.js'
 import type { Row, Send } from './database.js'
 import { columnText, nowSql } from './job-row.js'
 
@@ -35,27 +35,14 @@ export function addUsedJobs(schema: string, app: string, jobs: string): string {
     ON CONFLICT (app, day) DO UPDATE SET jobs = u.jobs + excluded.jobs`
 }
 
-/** What applications have used, by day. */
-export function usageTable(schema: string) {
-  async function read(run: Send, app: string): Promise<{ used: Usage; now: number }> {
-    const [row] = await run(readUsage(schema, '$1'), [columnText(app)])
-    return parseUsage(row)
-  }
+/** What the application has used today, and the time. */
+export async function usedToday(run: Send, schema: string, app: string): Promise<{ used: Usage; now: number }> {
+  const [row] = await run(readUsage(schema, '$1'), [columnText(app)])
+  return parseUsage(row)
+}
 
-  return {
-    read,
-
-    /** Whether that many more jobs would be too many. Exact for a caller that holds the application's lock. */
-    async refusal(run: Send, app: string, quota: Quota | undefined, jobs = 1) {
-      if (!quota) return undefined
-      const { used, now } = await read(run, app)
-      return quotaExceeded(quota, used, jobs, now)
-    },
-
-    async addJobs(run: Send, app: string, jobs: number): Promise<void> {
-      await run(addUsedJobs(schema, '$1', '$2'), [columnText(app), jobs])
-    },
-  }
+export async function countAdded(run: Send, schema: string, app: string, jobs: number): Promise<void> {
+  await run(addUsedJobs(schema, '$1', '$2'), [columnText(app), jobs])
 }
 
 /** Reads what `readUsage` found. */

@@ -75,7 +75,7 @@ export class BatchIntake {
     if (known !== undefined) throw alreadyExists(known)
     for (const slice of slicesOf(jobs)) {
       const records = `[${slice.map(({ record }) => record).join(',')}]`
-      this.#database.write('INSERT INTO intake (app, jobs) VALUES (?, ?)', app, records)
+      this.#database.write('INSERT INTO intake (app, jobs) VALUES (?, ?)', [app, records])
     }
   }
 
@@ -129,14 +129,13 @@ export class BatchIntake {
   #settleSlice(app: string | null): boolean {
     const slice = this.#database.get<{ id: number; jobs: string }>(
       'SELECT id, jobs FROM intake WHERE ? IS NULL OR app = ? ORDER BY id LIMIT 1',
-      app,
-      app,
+      [app, app],
     )
     if (!slice) return false
     const jobs = parseRecord(sliceSchema, slice.jobs)
     this.#database.transaction(() => {
       for (const job of jobs) this.#rows.insert(job)
-      this.#database.write('DELETE FROM intake WHERE id = ?', slice.id)
+      this.#database.write('DELETE FROM intake WHERE id = ?', [slice.id])
     })
     for (const job of jobs) this.#close(job)
     return true

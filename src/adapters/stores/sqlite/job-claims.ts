@@ -1,11 +1,13 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { claim } from '../../../core/engine/job/transitions.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
-import { backlog } from './backlog.js'
+import { type Backlog, mostCounted } from '../../../core/engine/ports/job-store.js'
 import type { JobTables } from './job-creates.js'
 import { dueSql } from './job-query.js'
 import type { FoundRow } from './job-rows.js'
 import { schedulingRules, type WantedByRules } from './scheduling-rules.js'
+import type { JobClaims } from '../shared/method-groups.js'
+import { mergedBacklog } from '../shared/merged-backlog.js'
+import type { SqliteDatabase } from './sqlite-database.js'
 
 /** Whether the workflow is one of these or, by the second value, none of them. */
 const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
@@ -52,7 +54,7 @@ function queue({ rows, database, clock }: JobTables, max: number): { running: Jo
     // However many wait, it looks at no more than four times as many as are wanted.
     for (let most = 1; ; most *= 2) {
       const ids = database
-        .all<{ id: string }>(upcomingSql, now, max, now, JSON.stringify(unreadable), most, max)
+        .all<{ id: string }>(upcomingSql, [now, max, now, JSON.stringify(unreadable), most, max])
         .map(({ id }) => id)
       if (ids.length >= max || most >= max) return ids
     }
@@ -62,8 +64,6 @@ function queue({ rows, database, clock }: JobTables, max: number): { running: Jo
     waiting: rows.select((unreadable) => ({ text: recordsSql, values: [JSON.stringify(upcoming(unreadable))] })),
   }
 }
-
-type JobClaims = Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'>
 
 /** Who is next. */
 export function jobClaims(tables: JobTables): JobClaims {
@@ -86,7 +86,7 @@ export function jobClaims(tables: JobTables): JobClaims {
 
     async ahead(id, { max }) {
       const now = clock()
-      return database.get<{ ahead: number }>(aheadSql, now, max, id, now)?.ahead
+      return database.get<{ ahead: number }>(aheadSql, [now, max, id, now])?.ahead
     },
 
     queue: async ({ max }) => queue(tables, max),
@@ -111,8 +111,7 @@ export function jobClaims(tables: JobTables): JobClaims {
   function takeTurn(now: number, wanted: WantedByRules): JobRecord | undefined {
     const { isAnyClosed, apps, workflows } = rules.closed(wanted)
     if (isAnyClosed) return undefined
-    const row = database.get<FoundRow & { app: string; served: number; came: number }>(
-      firstInTurn,
+    const row = database.get<FoundRow & { app: string; served: number; came: number }>(firstInTurn, [
       now,
       JSON.stringify(rows.unreadable),
       JSON.stringify(workflows.names),
@@ -122,15 +121,44 @@ export function jobClaims(tables: JobTables): JobClaims {
       JSON.stringify(apps),
       wanted.onlyApps ? 0 : 1,
       JSON.stringify(wanted.onlyApps ?? []),
-    )
+    ])
     if (!row) {
       database.write(`${forgetIdle} 1`)
       return undefined
     }
     const [job] = rows.readable([row])
     if (!job) return takeTurn(now, wanted)
-    database.write(`${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
-    database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
+    database.write(`${forgetIdle} (served, rowid) < (?, ?)`, [row.served, row.came])
+    database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', [row.app])
     return job
   }
+}
+
+/** For `JobStore.backlog`: from one workflow and pool to the next, without reading the jobs in between. */
+export function backlog(database: SqliteDatabase, now: number): Backlog[] {
+  const waiting: Omit<Backlog, 'running'>[] = []
+  let last = { workflow: '', pool: '' }
+  for (;;) {
+    const next = database.get<{ workflow: string; pool: string }>(
+      'SELECT workflow, pool FROM jobs WHERE waiting_since IS NOT NULL AND (workflow, pool) > (?, ?) ORDER BY ' +
+        'workflow, pool LIMIT 1',
+      [last.workflow, last.pool],
+    )
+    if (!next) break
+    const { workflow, pool } = next
+    last = { workflow, pool }
+    const found = database.get<{ queued: number; first: number | null }>(
+      `SELECT count(*) AS queued, min(waiting_since) AS first FROM (
+        SELECT waiting_since FROM jobs WHERE workflow = ? AND pool = ? AND waiting_since <= ?
+          ORDER BY waiting_since LIMIT ?)`,
+      [workflow, pool, now, mostCounted],
+    )
+    if (found && found.queued > 0) waiting.push({ ...last, queued: found.queued, oldestMs: now - (found.first ?? now) })
+  }
+  const running = database.all<{ workflow: string; pool: string; running: number }>(
+    'SELECT workflow, pool, count(*) AS running FROM (SELECT workflow, pool FROM jobs WHERE lapses_at IS NOT NULL ' +
+      'LIMIT ?) GROUP BY workflow, pool',
+    [mostCounted],
+  )
+  return mergedBacklog(waiting, running)
 }

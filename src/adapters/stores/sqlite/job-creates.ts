@@ -1,6 +1,7 @@
-import type { CreateOptions, JobStore } from '../../../core/engine/ports/job-store.js'
+import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import type { JobCreates } from '../shared/method-groups.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import type { BatchIntake } from './batch-intake.js'
 import { type FoundRow, type JobRows, parse } from './job-rows.js'
@@ -17,10 +18,7 @@ export interface JobTables {
   clock: () => number
 }
 
-export function jobCreates(
-  tables: JobTables,
-  idempotencyMs: number,
-): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'> {
+export function jobCreates(tables: JobTables, idempotencyMs: number): JobCreates {
   const { database, rows, intake, usage, clock } = tables
 
   return {
@@ -32,11 +30,10 @@ export function jobCreates(
           const first = withIdempotencyKey(job.app, job.idempotency.key, now)
           if (first) return { job: first, created: false }
           // An expired key is taken from its job, so that this one can have it.
-          database.write(
-            'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?',
+          database.write('UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?', [
             job.app,
             job.idempotency.key,
-          )
+          ])
         }
         if (intake.has(job.id)) throw alreadyExists(job.id)
         admit(tables, job.app, limits)
@@ -74,8 +71,7 @@ export function jobCreates(
   function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {
     const row = database.get<FoundRow & { created_at: number }>(
       'SELECT created_at, record FROM jobs WHERE app = ? AND idempotency_key = ?',
-      app,
-      key,
+      [app, key],
     )
     return row && row.created_at + idempotencyMs > now ? parse(row.record) : undefined
   }
@@ -98,8 +94,7 @@ function hasQueued(database: SqliteDatabase, app: string, limit: number): boolea
   if (limit <= 0) return true
   const found = database.get<{ count: number }>(
     "SELECT count(*) AS count FROM (SELECT 1 FROM jobs WHERE status = 'QUEUED' AND app = ? AND deleted = 0 LIMIT ?)",
-    app,
-    Math.ceil(limit),
+    [app, Math.ceil(limit)],
   )
   return (found?.count ?? 0) >= limit
 }

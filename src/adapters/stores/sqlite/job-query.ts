@@ -67,30 +67,26 @@ export function dueSql(
     limit = -1,
   }: { exceptApps?: readonly string[]; unreadable: readonly string[]; limit?: number },
 ): Sql {
-  const rest = [JSON.stringify(exceptApps), JSON.stringify(unreadable), limit]
-  const wanted = 'app NOT IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT value FROM json_each(?))'
-  if (reason === 'deleted')
-    return { text: `SELECT id, record FROM jobs WHERE deleted = 1 AND ${wanted} LIMIT ?`, values: rest }
-  const column = dueColumns[reason]
-  const more = dueConditions[reason]
+  const [condition, order = ''] = dueConditions[reason]
   return {
-    text: `SELECT id, record FROM jobs WHERE ${column} <= ? ${more ? `AND ${more}` : ''} AND ${wanted}
-      ORDER BY ${column} LIMIT ?`,
-    values: [now, ...(reason === 'abandoned' ? [now] : []), ...rest],
+    text: `SELECT id, record FROM jobs WHERE ${condition} AND app NOT IN (SELECT value FROM json_each(?2))
+      AND id NOT IN (SELECT value FROM json_each(?3)) ${order} LIMIT ?4`,
+    values: [now, JSON.stringify(exceptApps), JSON.stringify(unreadable), limit],
   }
 }
 
-const dueColumns = {
-  lapsed: 'lapses_at',
-  abandoned: 'lapses_at',
-  overdue: 'deadline',
-  expired: 'removable_at',
-} satisfies Record<Exclude<DueReason, 'deleted'>, string>
-
-const dueConditions: Partial<Record<DueReason, string>> = {
+/** With the time in ?1. */
+const dueConditions: Record<DueReason, [condition: string, order?: string]> = {
+  lapsed: ['lapses_at <= ?1', 'ORDER BY lapses_at'],
+  abandoned: [
+    `lapses_at <= ?1 AND
+      (deadline <= ?1 OR iif(json_valid(record), json_extract(record, '$.cancelRequested'), false))`,
+    'ORDER BY lapses_at',
+  ],
+  deleted: ['deleted = 1'],
+  expired: ['removable_at <= ?1', 'ORDER BY removable_at'],
   // Deadlines of jobs that wait alone: the others are in no index.
-  overdue: 'waiting_since IS NOT NULL',
-  abandoned: "(deadline <= ? OR iif(json_valid(record), json_extract(record, '$.cancelRequested'), false))",
+  overdue: ['deadline <= ?1 AND waiting_since IS NOT NULL', 'ORDER BY deadline'],
 }
 
 /**

@@ -68,17 +68,17 @@ export function jobRows(database: SqliteDatabase) {
   /** The first of these IDs that a row has. */
   const firstOf = (ids: readonly string[]) => {
     const sql = 'SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?)) LIMIT 1'
-    return database.get<{ id: string }>(sql, JSON.stringify(ids))?.id
+    return database.get<{ id: string }>(sql, [JSON.stringify(ids)])?.id
   }
 
   /** Returns the record as it is stored. */
   const insertRow = (job: JobRecord) => {
     const { id, app, uploads } = job
     const record = JSON.stringify(job)
-    database.write(insert, ...valuesOf(all, job), record)
-    if (waitingSince(job) !== null) database.write(joinTurns, app)
+    database.write(insert, [...valuesOf(all, job), record])
+    if (waitingSince(job) !== null) database.write(joinTurns, [app])
     for (const key of new Set(Object.values(uploads)))
-      database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', id, key)
+      database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', [id, key])
     return record
   }
 
@@ -94,7 +94,7 @@ export function jobRows(database: SqliteDatabase) {
 
     /** Also a job that is marked deleted. */
     read(id: string): JobRecord | undefined {
-      const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ?', id)
+      const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ?', [id])
       return row && parse(row.record)
     },
 
@@ -102,7 +102,7 @@ export function jobRows(database: SqliteDatabase) {
     select(statementWithout: (unreadable: readonly string[]) => Sql): JobRecord[] {
       for (;;) {
         const { text, values } = statementWithout(unreadable.ids)
-        const rows = database.all<FoundRow>(text, ...values)
+        const rows = database.all<FoundRow>(text, values)
         const jobs = readable(rows)
         if (jobs.length === rows.length) return jobs
       }
@@ -117,9 +117,9 @@ export function jobRows(database: SqliteDatabase) {
     /** @param isHeartbeat whether nothing changed but the record and the lease */
     replace(job: JobRecord, isHeartbeat = false): JobRecord {
       const record = JSON.stringify(job)
-      if (isHeartbeat) database.write(renew, lapsesAt(job), record, job.id)
-      else database.write(update, ...valuesOf(changing, job), record, job.idempotency ? 1 : 0, job.id)
-      if (waitingSince(job) !== null) database.write(joinTurns, job.app)
+      if (isHeartbeat) database.write(renew, [lapsesAt(job), record, job.id])
+      else database.write(update, [...valuesOf(changing, job), record, job.idempotency ? 1 : 0, job.id])
+      if (waitingSince(job) !== null) database.write(joinTurns, [job.app])
       return parse(record)
     },
   }

@@ -36,12 +36,7 @@ export function schedulingRules(database: SqliteDatabase) {
         `INSERT INTO rules (kind, id, state, max_running) VALUES (?, ?, coalesce(?, 'open'), ?)
         ON CONFLICT (kind, id) DO UPDATE SET state = coalesce(?, state), 
           max_running = iif(?, excluded.max_running, max_running)`,
-        target.kind,
-        idOf(target),
-        state ?? null,
-        maxRunning ?? null,
-        state ?? null,
-        maxRunning === undefined ? 0 : 1,
+        [target.kind, idOf(target), state ?? null, maxRunning ?? null, state ?? null, maxRunning === undefined ? 0 : 1],
       )
     },
 
@@ -78,7 +73,7 @@ export function schedulingRules(database: SqliteDatabase) {
 function appsFrom(database: SqliteDatabase, least: number | undefined): string[] {
   if (least === undefined) return []
   const text = "SELECT app FROM jobs WHERE status = 'STARTED' AND deleted = 0 GROUP BY app HAVING count(*) >= ?"
-  return database.all<{ app: string }>(text, least).map(({ app }) => app)
+  return database.all<{ app: string }>(text, [least]).map(({ app }) => app)
 }
 
 /** Applications without a limit of their own that have reached the limit for all. */
@@ -90,7 +85,7 @@ function appsAtLimit(database: SqliteDatabase, rules: readonly SchedulingRule[])
 
 function runningOf(database: SqliteDatabase, target: RuleTarget): number {
   const count = (condition: string, ...values: string[]) =>
-    database.get<{ count: number }>(`SELECT count(*) AS count FROM jobs WHERE ${condition}`, ...values)?.count ?? 0
+    database.get<{ count: number }>(`SELECT count(*) AS count FROM jobs WHERE ${condition}`, values)?.count ?? 0
   switch (target.kind) {
     case 'deployment':
       return count('lapses_at IS NOT NULL')

@@ -9,16 +9,15 @@ interface Row {
 export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
   return {
     async putApplication(application) {
-      database.write(
-        'INSERT OR REPLACE INTO applications (id, created_at, record) VALUES (?, ?, ?)',
+      database.write('INSERT OR REPLACE INTO applications (id, created_at, record) VALUES (?, ?, ?)', [
         application.id,
         application.createdAt,
         JSON.stringify(application),
-      )
+      ])
       await database.durable()
     },
     async getApplication(id) {
-      const row = database.get<Row>('SELECT record FROM applications WHERE id = ?', id)
+      const row = database.get<Row>('SELECT record FROM applications WHERE id = ?', [id])
       return row && parseRecord(applicationSchema, row.record)
     },
     async listApplications() {
@@ -27,26 +26,25 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
         .map(({ record }) => parseRecord(applicationSchema, record))
     },
     async putKey(key) {
-      database.write(
-        'INSERT OR REPLACE INTO api_keys (id, app, created_at, record) VALUES (?, ?, ?, ?)',
+      database.write('INSERT OR REPLACE INTO api_keys (id, app, created_at, record) VALUES (?, ?, ?, ?)', [
         key.id,
         key.app,
         key.createdAt,
         JSON.stringify(key),
-      )
+      ])
       await database.durable()
     },
     async getKey(id) {
-      const row = database.get<Row>('SELECT record FROM api_keys WHERE id = ?', id)
+      const row = database.get<Row>('SELECT record FROM api_keys WHERE id = ?', [id])
       return row && parseRecord(apiKeySchema, row.record)
     },
     async listKeys(app) {
       return database
-        .all<Row>('SELECT record FROM api_keys WHERE app = ? ORDER BY created_at DESC, id DESC', app)
+        .all<Row>('SELECT record FROM api_keys WHERE app = ? ORDER BY created_at DESC, id DESC', [app])
         .map(({ record }) => parseRecord(apiKeySchema, record))
     },
     async deleteKey({ id }) {
-      database.write('DELETE FROM api_keys WHERE id = ?', id)
+      database.write('DELETE FROM api_keys WHERE id = ?', [id])
       await database.durable()
     },
   }

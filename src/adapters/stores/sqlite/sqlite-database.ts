@@ -53,16 +53,16 @@ export class SqliteDatabase {
   }
 
   /** The first row. */
-  get<Row>(sql: string, ...values: Value[]): Row | undefined {
+  get<Row>(sql: string, values: Value[] = []): Row | undefined {
     return this.#run(() => this.#prepare(sql).get(values) as Row | undefined)
   }
 
-  all<Row>(sql: string, ...values: Value[]): Row[] {
+  all<Row>(sql: string, values: Value[] = []): Row[] {
     return this.#run(() => this.#prepare(sql).all(values) as Row[])
   }
 
   /** Writes in its own transaction, or in the open one. */
-  write(sql: string, ...values: Value[]): void {
+  write(sql: string, values: Value[] = []): void {
     this.#run(() => void this.#prepare(sql).run(values))
   }
 

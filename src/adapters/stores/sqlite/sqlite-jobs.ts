@@ -1,7 +1,8 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobPage, JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobLists, JobSweep } from '../shared/method-groups.js'
 import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
@@ -14,14 +15,15 @@ import {
   narrowPart,
   passesMany,
   type Stretch,
+  stretchEndSql,
 } from './job-query.js'
 import { BatchIntake } from './batch-intake.js'
 import { type FoundRow, jobRows, parse } from './job-rows.js'
-import { inStretches, jobsAtOnce } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
 import { sqliteLedger } from './sqlite-ledger.js'
 import { usageTable } from './usage.js'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** Records are read, changed and written without a break in between, in a process that has the file to itself. */
 export function sqliteJobs(
@@ -43,19 +45,15 @@ export function sqliteJobs(
   }
 }
 
-function jobLists({
-  database,
-  rows,
-  intake,
-}: JobTables): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+function jobLists({ database, rows, intake }: JobTables): JobLists {
   const count = (query: JobQuery, max: number, stretch?: Stretch): number => {
     const { text, values } = countSql(query, max, stretch)
-    return database.get<{ count: number }>(text, ...values)?.count ?? 0
+    return database.get<{ count: number }>(text, values)?.count ?? 0
   }
 
   /** What an application keeps: sums that triggers keep. */
   const kept = (column: 'bytes' | 'result_bytes', app: string) =>
-    database.get<{ bytes: number }>(`SELECT ${column} AS bytes FROM kept_records WHERE app = ?`, app)?.bytes ?? 0
+    database.get<{ bytes: number }>(`SELECT ${column} AS bytes FROM kept_records WHERE app = ?`, [app])?.bytes ?? 0
 
   const isAboutFew = (query: JobQuery) => {
     const part = narrowPart(query)
@@ -65,7 +63,7 @@ function jobLists({
   return {
     async get(id) {
       await intake.settleJob(id)
-      const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', id)
+      const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', [id])
       return row && parse(row.record)
     },
 
@@ -128,11 +126,7 @@ interface PurgedRow {
   id: ArrayBuffer
 }
 
-function jobSweep({
-  database,
-  rows,
-  clock,
-}: JobTables): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep({ database, rows, clock }: JobTables): JobSweep {
   return {
     due: async (reason, limit) =>
       rows.select((unreadable) => dueSql(reason, clock(), { unreadable, limit: Math.max(limit, 0) })),
@@ -142,13 +136,12 @@ function jobSweep({
     async purge(target) {
       const gone =
         'id' in target
-          ? database.all<PurgedRow>(`DELETE FROM jobs WHERE id = ? AND deleted = 1 ${returningId}`, target.id)
+          ? database.all<PurgedRow>(`DELETE FROM jobs WHERE id = ? AND deleted = 1 ${returningId}`, [target.id])
           : database.all<PurgedRow>(
               `DELETE FROM jobs WHERE id IN (
                 SELECT id FROM jobs WHERE completed_at < ? AND deleted = 0 ORDER BY completed_at LIMIT ?
               ) ${returningId}`,
-              target.endedBefore,
-              Math.max(target.limit, 0),
+              [target.endedBefore, Math.max(target.limit, 0)],
             )
       return gone.map(({ id }) => Buffer.from(id).toString())
     },
@@ -161,12 +154,39 @@ function jobSweep({
         database.get<{ deployment: string; pass: number }>(
           `UPDATE deployment SET pass = pass + 1, pass_at = ? WHERE pass_at IS NULL OR pass_at <= ?
           RETURNING id AS deployment, pass`,
-          now,
-          now - everyMs,
+          [now, now - everyMs],
         ),
       )
       if (pass) await database.durable()
       return pass
     },
+  }
+}
+
+/** Where no index helps, each job is looked at until there are enough: this many at a time, which takes up to 5 ms. */
+export const jobsAtOnce = 1000
+/** Afterwards, others have the event loop for so many times as long. */
+const restShare = 4
+
+/**
+ * Goes through the jobs of an application, or of all, from the newest on, in stretches.
+ *
+ * @param page which of them were created when they should be, and come after which
+ * @param look returns whether it has found enough
+ */
+export async function inStretches(
+  database: SqliteDatabase,
+  page: Pick<JobPage, 'app' | 'after' | 'createdAfter' | 'createdBefore'>,
+  look: (stretch: Stretch) => boolean,
+): Promise<void> {
+  const { app, createdAfter = -Infinity, createdBefore } = page
+  const { after = createdBefore === undefined ? undefined : { createdAt: createdBefore, id: '' } } = page
+  for (let from = after; ;) {
+    const startedAt = performance.now()
+    const { text, values } = stretchEndSql(app, from, jobsAtOnce)
+    const last = database.get<NonNullable<JobPage['after']>>(text, values)
+    if (look({ after: from, last }) || !last || last.createdAt < createdAfter) return
+    from = last
+    await delay(restShare * (performance.now() - startedAt))
   }
 }

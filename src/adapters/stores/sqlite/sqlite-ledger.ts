@@ -12,11 +12,7 @@ export function sqliteLedger(database: SqliteDatabase): Ledger {
       const rows = database.all<{ entry: string }>(
         `SELECT entry FROM ledger WHERE (ended_at, id) > (?1, ?2) AND ended_at < ?3 AND (?4 IS NULL OR app = ?4)
           ORDER BY ended_at, id LIMIT ?5`,
-        from.endedAt,
-        from.id,
-        (toDay + 1) * dayMs,
-        app ?? null,
-        Math.max(0, limit),
+        [from.endedAt, from.id, (toDay + 1) * dayMs, app ?? null, Math.max(0, limit)],
       )
       return rows.map(({ entry }) => JSON.parse(entry) as LedgerEntry)
     },
@@ -28,9 +24,7 @@ export function sqliteLedger(database: SqliteDatabase): Ledger {
         `SELECT ${columns} sum(jobs) AS jobs, sum(succeeded) AS succeeded, sum(audio_seconds) AS audioSeconds,
           sum(bytes) AS bytes, sum(processor_seconds) AS processorSeconds
         FROM ledger_days WHERE day BETWEEN ?1 AND ?2 AND (?3 IS NULL OR app = ?3) ${group}`,
-        fromDay,
-        toDay,
-        app ?? null,
+        [fromDay, toDay, app ?? null],
       )
       const names = [...groupBy, 'jobs', 'succeeded', 'audioSeconds', 'bytes', 'processorSeconds'] as const
       // The driver adds its own fields to a row.
@@ -39,8 +33,8 @@ export function sqliteLedger(database: SqliteDatabase): Ledger {
 
     async tidy({ keepFromDay }) {
       return database.transaction(() => {
-        database.write('DELETE FROM ledger_days WHERE day < ?', keepFromDay)
-        return database.all('DELETE FROM ledger WHERE ended_at < ? RETURNING id', keepFromDay * dayMs).length
+        database.write('DELETE FROM ledger_days WHERE day < ?', [keepFromDay])
+        return database.all('DELETE FROM ledger WHERE ended_at < ? RETURNING id', [keepFromDay * dayMs]).length
       })
     },
   }

@@ -8,8 +8,7 @@ export function usageTable(database: SqliteDatabase) {
   const read = (app: string, now: number): Usage => {
     const row = database.get<Usage>(
       'SELECT jobs, audio_seconds AS audioSeconds, bytes FROM usage WHERE app = ? AND day = ?',
-      app,
-      dayOf(now),
+      [app, dayOf(now)],
     )
     // The driver adds its own fields to a row.
     return row ? { jobs: row.jobs, audioSeconds: row.audioSeconds, bytes: row.bytes } : noUsage
@@ -17,16 +16,12 @@ export function usageTable(database: SqliteDatabase) {
 
   const add = (app: string, now: number, more: Partial<Usage>) => {
     const { jobs, audioSeconds, bytes } = addUsage(noUsage, more)
-    database.write('DELETE FROM usage WHERE day < ?', dayOf(now) - 1)
+    database.write('DELETE FROM usage WHERE day < ?', [dayOf(now) - 1])
     database.write(
       `INSERT INTO usage (app, day, jobs, audio_seconds, bytes) VALUES (?, ?, ?, ?, ?) ON CONFLICT (app, day) DO UPDATE
       SET jobs = jobs + excluded.jobs, audio_seconds = audio_seconds + excluded.audio_seconds,
         bytes = bytes + excluded.bytes`,
-      app,
-      dayOf(now),
-      jobs,
-      audioSeconds,
-      bytes,
+      [app, dayOf(now), jobs, audioSeconds, bytes],
     )
   }
 

@@ -5,14 +5,10 @@ import { type Delivery, type JobRecord, type JobStatus, jobStatusSchema } from '
 import type { Quota } from '../job/quota.js'
 import type { TraceContext } from '../job/trace-context.js'
 import type { DocumentWrite } from '../ports/document-store.js'
-import type { JobStore } from '../ports/job-store.js'
 import { inBatchSpan } from './batch-span.js'
-import type { EngineOptions } from '../options.js'
 import { documentBytes } from '../limits/document-bytes.js'
 import type { Turn } from '../limits/rested.js'
-import type { Logger } from '../ports/logger.js'
 import { readSlices } from '../queries/job-slices.js'
-import type { StoreClock } from '../store-clock.js'
 import type { MessageCarrier, MessageSender } from '../webhooks/message-sender.js'
 import {
   type Batch,
@@ -29,14 +25,11 @@ import {
   type RepeatableRequest,
   withRequest,
 } from './batch.js'
-import { mostCounted } from '../job/most-counted.js'
+import { mostCounted } from '../ports/job-store.js'
+import type { SharedParts } from '../engine-parts.js'
 
-export interface BatchPorts {
-  jobs: JobStore
-  clock: StoreClock
+interface BatchPorts extends Pick<SharedParts, 'jobs' | 'clock' | 'options' | 'logger'> {
   sender: MessageSender
-  options: EngineOptions
-  logger: Logger
 }
 
 /** How often to check an open batch without news: the process that ended its last job may have died. */

@@ -5,9 +5,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import { growingOutputFile, growingPeaksFile } from '../runner/run-folder.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { WorkflowRegistry } from '../workflow/registry.js'
 import type { Dispatcher } from './dispatcher.js'
+import type { SharedParts } from '../engine-parts.js'
 
 /** How often to check for new bytes. */
 const lookMs = 200
@@ -36,7 +35,7 @@ export interface GrowingResult {
 export async function growingResult(
   job: JobRecord,
   output: string,
-  { jobs, workflows, dispatcher }: { jobs: JobStore; workflows: WorkflowRegistry; dispatcher: Dispatcher },
+  { jobs, workflows, dispatcher }: Pick<SharedParts, 'jobs' | 'workflows'> & { dispatcher: Dispatcher },
   ofPeaks: boolean,
 ): Promise<GrowingResult | undefined> {
   const workflow = workflows.get(job.workflow)

@@ -4,26 +4,15 @@ import type { Dispatcher } from './dispatcher.js'
 import { leaseLost } from './attempt/heartbeat.js'
 import type { Maintenance } from './maintenance.js'
 import { finishDeletion } from './sweep/sweep.js'
-import type { JobEvents } from '../events.js'
 import { jobCheckpointPrefix } from '../job/checkpoint-keys.js'
 import { canceled, jobError } from '../job/failure.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
 import { jobInScope, type JobScope } from '../queries/job-scope.js'
-import type { EngineOptions } from '../options.js'
-import type { BlobStore } from '../ports/blob-store.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { Logger } from '../ports/logger.js'
-import type { StoreClock } from '../store-clock.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface EndingParts {
-  jobs: JobStore
-  clock: StoreClock
-  blobs: BlobStore
-  events: JobEvents
-  options: EngineOptions
-  logger: Logger
+interface EndingParts extends Pick<SharedParts, 'jobs' | 'clock' | 'blobs' | 'events' | 'options' | 'logger'> {
   dispatcher: Dispatcher
   maintenance: Maintenance
   batches: Batches
@@ -31,16 +20,12 @@ interface EndingParts {
 }
 
 /** Ends jobs on request, and does what follows the end of any job. */
-export class JobEnds {
-  readonly #parts: EndingParts
-
-  constructor(parts: EndingParts) {
-    this.#parts = parts
-  }
+export function jobEnds(parts: EndingParts) {
+  const { jobs, blobs, events, options, logger, dispatcher, maintenance, batches, workers } = parts
+  return { cancel, delete: remove, report }
 
   /** See `JobEngine.cancel`. */
-  async cancel(id: string, scope: JobScope): Promise<JobRecord | undefined> {
-    const { jobs, events, options, dispatcher } = this.#parts
+  async function cancel(id: string, scope: JobScope): Promise<JobRecord | undefined> {
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
     const job = await jobs.apply(id, {
@@ -51,8 +36,8 @@ export class JobEnds {
     })
     if (!job) return jobInScope(jobs, id, scope)
     if (job.status === 'FAILED') {
-      await this.#discardCheckpoint(job)
-      this.report(job)
+      await discardCheckpoint(job)
+      report(job)
       events.announce('job.failed', { job })
     } else {
       dispatcher.interrupt(id, canceled())
@@ -61,28 +46,26 @@ export class JobEnds {
   }
 
   /** See `JobEngine.delete`. */
-  async delete(id: string, scope: JobScope): Promise<JobRecord | undefined> {
-    const { jobs, events, logger, dispatcher } = this.#parts
+  async function remove(id: string, scope: JobScope): Promise<JobRecord | undefined> {
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
-    const ended = known.startedAt !== null && !isTerminal(known) ? await this.#endForced(known) : undefined
+    const ended = known.startedAt !== null && !isTerminal(known) ? await endForced(known) : undefined
     const job = ended ?? (await jobs.apply(id, { kind: 'delete' }))
     if (ended?.settlement) events.announce('usage.recorded', { entry: ended.settlement })
     if (!job) return undefined
     dispatcher.interrupt(id, leaseLost())
     try {
-      await finishDeletion(job, this.#parts)
+      await finishDeletion(job, parts)
     } catch (error) {
       logger.warn({ jobId: id, err: error }, 'The files of a deleted job could not be removed; the sweep will do it.')
     }
     events.announce('job.deleted', { job })
-    this.lookAtBatch(job)
+    lookAtBatch(job)
     return known
   }
 
   /** What has begun counts as canceled when it is deleted: it used the machine. */
-  async #endForced({ id, metered, lease }: JobRecord): Promise<JobRecord | undefined> {
-    const { jobs, options } = this.#parts
+  async function endForced({ id, metered, lease }: JobRecord): Promise<JobRecord | undefined> {
     const usage = metered && lease?.used ? { bytes: lease.used.bytes } : undefined
     const retentionMs = options.retention.failedInputsMs
     return await jobs.apply(id, {
@@ -96,18 +79,16 @@ export class JobEnds {
   }
 
   /** Handles a job that has ended. Not an event listener: the host can remove those, and they may be slow or fail. */
-  report(job: JobRecord): void {
-    const { maintenance, workers, events } = this.#parts
+  function report(job: JobRecord): void {
     if (job.settlement) events.announce('usage.recorded', { entry: job.settlement })
     if (job.status === 'SUCCEEDED') workers.noteSuccess(job)
-    this.lookAtBatch(job)
+    lookAtBatch(job)
     if (maintenance.isStarted && job.webhook) maintenance.sendWebhooksSoon()
   }
 
   /** Nothing waits for it: the next sweep catches up. */
-  lookAtBatch(job: JobRecord): void {
+  function lookAtBatch(job: JobRecord): void {
     if (!isOfBatch(job)) return
-    const { batches, logger, maintenance } = this.#parts
     batches.look(job).then(
       () => void (maintenance.isStarted && maintenance.sendWebhooksSoon()),
       (error: unknown) =>
@@ -115,9 +96,8 @@ export class JobEnds {
     )
   }
 
-  async #discardCheckpoint({ id, app, startedAt }: JobRecord): Promise<void> {
+  async function discardCheckpoint({ id, app, startedAt }: JobRecord): Promise<void> {
     if (startedAt === null) return
-    const { blobs, logger } = this.#parts
     await blobs
       .deletePrefix(jobCheckpointPrefix(id), { app })
       .catch((error: unknown) =>

@@ -1,18 +1,17 @@
-import type { Logger } from '../ports/logger.js'
 import type { Batches } from '../batch/batches.js'
-import type { EngineOptions } from '../options.js'
-import { clockProblem, type StoreClock } from '../store-clock.js'
+import { clockProblem } from '../store-clock.js'
 import type { Outbox } from '../webhooks/outbox.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './sweep/file-sweep.js'
 import type { Sweep, SweepReport } from './sweep/sweep.js'
 import type { sweepTurn } from './sweep/sweep-turn.js'
 import { roundMsPerWorker, type WorkerRegistry } from '../workers/worker-registry.js'
+import type { SharedParts } from '../engine-parts.js'
 
 /** Sweeps per sweep of all files, which is not urgent. */
 const fileSweepRounds = 20
 
-interface MaintainedParts {
+interface MaintainedParts extends Pick<SharedParts, 'clock' | 'options' | 'logger'> {
   sweep: Sweep
   takeSweepTurn(): ReturnType<typeof sweepTurn>
   workers: Pick<WorkerRegistry, 'setFleet'>
@@ -20,139 +19,138 @@ interface MaintainedParts {
   dispatcher: Dispatcher
   outbox: Outbox
   batches: Batches
-  clock: StoreClock
-  options: Pick<EngineOptions, 'dispatch'>
-  logger: Logger
 }
+
+export type Maintenance = ReturnType<typeof engineMaintenance>
 
 /**
  * The periodic work of a started engine: sweeps, checks for jobs, sends webhooks. Its timers do not keep the process
  * alive.
  */
-export class Maintenance {
-  readonly #parts: MaintainedParts
-  readonly #fileSweepMs: number
-  #timer: NodeJS.Timeout | undefined
-  #filesTimer: NodeJS.Timeout | undefined
-  #isStarted = false
-  #fleet = 1
-  #clockProblem: string | undefined
-  #looking: Promise<void> | undefined
-  #sweeping: Promise<unknown> | undefined
+export function engineMaintenance(parts: MaintainedParts) {
+  const { sweep, takeSweepTurn, workers, fileSweep, dispatcher, outbox, batches, clock, options, logger } = parts
+  const { sweepIntervalMs } = options.dispatch
+  const fileSweepMs = fileSweepRounds * sweepIntervalMs
+  let timer: NodeJS.Timeout | undefined
+  let filesTimer: NodeJS.Timeout | undefined
+  let isStarted = false
+  let fleet = 1
+  let knownProblem: string | undefined
+  let looking: Promise<void> | undefined
+  let sweeping: Promise<unknown> | undefined
   /** Whether this node had messages to send when it last looked. */
-  #hasSent = false
-  #sweepingFiles: Promise<unknown> | undefined
-
-  constructor(parts: MaintainedParts) {
-    this.#parts = parts
-    this.#fileSweepMs = fileSweepRounds * parts.options.dispatch.sweepIntervalMs
+  let hasSent = false
+  let sweepingFiles: Promise<unknown> | undefined
+  return {
+    get isStarted() {
+      return isStarted
+    },
+    start,
+    stop,
+    finished,
+    sweepNow,
+    sendWebhooks,
+    sendWebhooksSoon,
   }
 
-  get isStarted(): boolean {
-    return this.#isStarted
-  }
-
-  start(): void {
-    this.#isStarted = true
+  function start(): void {
+    isStarted = true
     // A node that starts always sweeps: what a crashed process left should not wait for a turn.
-    this.#parts.dispatcher.wake()
-    this.#beginSweep()
-    this.#sweepFiles()
-    this.#lookLater()
-    this.#filesTimer = setInterval(() => this.#sweepFiles(), this.#fileSweepMs).unref()
+    dispatcher.wake()
+    beginSweep()
+    beginFileSweep()
+    lookLater()
+    filesTimer = setInterval(beginFileSweep, fileSweepMs).unref()
   }
 
   /** Starts nothing more. */
-  stop(): void {
-    this.#isStarted = false
-    clearTimeout(this.#timer)
-    clearInterval(this.#filesTimer)
-    this.#parts.fileSweep.stop()
+  function stop(): void {
+    isStarted = false
+    clearTimeout(timer)
+    clearInterval(filesTimer)
+    fileSweep.stop()
   }
 
   /** Resolves when the current work has ended. */
-  async finished(): Promise<void> {
-    await Promise.all([this.#looking, this.#sweeping, this.#sweepingFiles])
+  async function finished(): Promise<void> {
+    await Promise.all([looking, sweeping, sweepingFiles])
   }
 
   /** See `JobEngine.sweep`. */
-  async sweepNow({ files, allowMassRemoval }: { files: boolean; allowMassRemoval: boolean }): Promise<SweepReport> {
-    const { sweep, fileSweep } = this.#parts
-    if (await this.#isClockWrong()) return { deleted: 0, expired: 0, missed: 0, purged: 0, uploads: 0, orphans: 0 }
+  async function sweepNow({
+    files,
+    allowMassRemoval,
+  }: {
+    files: boolean
+    allowMassRemoval: boolean
+  }): Promise<SweepReport> {
+    if (await isClockWrong()) return { deleted: 0, expired: 0, missed: 0, purged: 0, uploads: 0, orphans: 0 }
     const swept = await sweep.run()
     const sweptFiles = files ? await fileSweep.run({ allowMassRemoval }) : { uploads: 0, orphans: 0 }
     return { ...swept, ...sweptFiles }
   }
 
   /** See `JobEngine.sendWebhooks`. */
-  async sendWebhooks(): Promise<number> {
-    const { outbox, batches } = this.#parts
+  async function sendWebhooks(): Promise<number> {
     const [ofJobs, ofBatches] = await Promise.all([outbox.send(), batches.tend()])
     return ofJobs + ofBatches
   }
 
-  sendWebhooksSoon(): void {
-    this.sendWebhooks().then(
-      (sent) => void (this.#hasSent = sent > 0),
-      (error: unknown) => this.#parts.logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
+  function sendWebhooksSoon(): void {
+    sendWebhooks().then(
+      (sent) => void (hasSent = sent > 0),
+      (error: unknown) => logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
     )
   }
 
   /** The more workers there are, the less often each looks. */
-  #lookLater(): void {
-    const everyMs = Math.max(this.#parts.options.dispatch.sweepIntervalMs, this.#fleet * roundMsPerWorker)
-    this.#timer = setTimeout(() => {
-      this.#look()
-      this.#lookLater()
+  function lookLater(): void {
+    const everyMs = Math.max(sweepIntervalMs, fleet * roundMsPerWorker)
+    timer = setTimeout(() => {
+      look()
+      lookLater()
     }, everyMs).unref()
   }
 
-  #look(): void {
-    const { dispatcher, logger } = this.#parts
+  function look(): void {
     dispatcher.wake()
-    this.#looking ??= this.#sweepInTurn()
+    looking ??= sweepInTurn()
       .catch((error: unknown) => logger.warn({ err: error }, 'It is not known whose turn it is to sweep.'))
-      .finally(() => (this.#looking = undefined))
+      .finally(() => (looking = undefined))
   }
 
-  async #sweepInTurn(): Promise<void> {
-    const { takeSweepTurn, workers } = this.#parts
-    if (await this.#isClockWrong()) return this.sendWebhooksSoon()
+  async function sweepInTurn(): Promise<void> {
+    if (await isClockWrong()) return sendWebhooksSoon()
     const turn = await takeSweepTurn()
-    this.#fleet = turn.workers
+    fleet = turn.workers
     workers.setFleet(turn.workers)
-    if (turn.isOurs && this.#isStarted) this.#beginSweep()
+    if (turn.isOurs && isStarted) beginSweep()
     // Messages that wait are sent by all nodes that have sent some: one alone could take long.
-    else if (this.#hasSent) this.sendWebhooksSoon()
+    else if (hasSent) sendWebhooksSoon()
   }
 
-  #beginSweep(): void {
-    this.#sweeping ??= this.#unlessClockIsWrong(() => this.#parts.sweep.run()).finally(
-      () => (this.#sweeping = undefined),
-    )
-    this.sendWebhooksSoon()
+  function beginSweep(): void {
+    sweeping ??= unlessClockIsWrong(() => sweep.run()).finally(() => (sweeping = undefined))
+    sendWebhooksSoon()
   }
 
   /** Separate from the sweep, which must not wait: many files take minutes. */
-  #sweepFiles(): void {
+  function beginFileSweep(): void {
     // Less than the timer's interval, because the timer may be early.
-    const everyMs = this.#fileSweepMs / 2
-    this.#sweepingFiles ??= this.#unlessClockIsWrong(() => this.#parts.fileSweep.run({ everyMs })).finally(
-      () => (this.#sweepingFiles = undefined),
-    )
+    const everyMs = fileSweepMs / 2
+    sweepingFiles ??= unlessClockIsWrong(() => fileSweep.run({ everyMs })).finally(() => (sweepingFiles = undefined))
   }
 
   /** No sweep depends on this node's clock. But nobody knows what else is wrong with a node whose clock is. */
-  async #unlessClockIsWrong(sweep: () => Promise<unknown>): Promise<void> {
-    if (!(await this.#isClockWrong())) await sweep()
+  async function unlessClockIsWrong(work: () => Promise<unknown>): Promise<void> {
+    if (!(await isClockWrong())) await work()
   }
 
-  async #isClockWrong(): Promise<boolean> {
-    const { clock, logger } = this.#parts
+  async function isClockWrong(): Promise<boolean> {
     // A store that does not answer lets the sweep fail, which says so.
     const problem = await clockProblem(clock).catch(() => undefined)
-    if (problem !== undefined && this.#clockProblem === undefined) logger.error({}, problem)
-    this.#clockProblem = problem
+    if (problem !== undefined && knownProblem === undefined) logger.error({}, problem)
+    knownProblem = problem
     return problem !== undefined
   }
 }

@@ -1,17 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobEvents } from '../events.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
-import type { JobStore } from '../ports/job-store.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { Sweep } from './sweep/sweep.js'
+import type { SharedParts } from '../engine-parts.js'
 
 const firstWaitMs = 25
 const longestWaitMs = 1_000
 const steps = ['job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
 
-interface RunToEndPorts {
-  jobs: JobStore
-  events: JobEvents
+interface RunToEndPorts extends Pick<SharedParts, 'jobs' | 'events'> {
   dispatcher: Dispatcher
   sweep: Sweep
 }

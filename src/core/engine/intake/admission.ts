@@ -4,22 +4,13 @@ import { poolOf } from '../job/pool.js'
 import type { Quota } from '../job/quota.js'
 import { chargedSeconds } from '../limits/audio-charges.js'
 import { effectiveLimits } from '../limits/limits.js'
-import type { EngineOptions } from '../options.js'
-import type { Application, ApplicationStore } from '../ports/application-store.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { StoreClock } from '../store-clock.js'
+import type { Application } from '../ports/application-store.js'
 import type { SubmitInput } from './submission.js'
 import { signingSecrets } from '../webhooks/signing-secrets.js'
-import type { WorkflowRegistry } from '../workflow/registry.js'
-import { needsOf } from '../workflow/needs.js'
+import { needsOf } from '../workflow/workflow.js'
+import type { SharedParts } from '../engine-parts.js'
 
-export interface AdmissionParts {
-  applications: ApplicationStore
-  jobs: JobStore
-  clock: StoreClock
-  workflows: WorkflowRegistry
-  options: EngineOptions
-}
+export type AdmissionParts = Pick<SharedParts, 'applications' | 'jobs' | 'clock' | 'workflows' | 'options'>
 
 /** What the store checks when jobs are added. */
 export interface AdmissionLimits {

@@ -5,7 +5,6 @@ import type { Batches } from '../batch/batches.js'
 import { batchRequest, checkBatch, jobsOfBatch, repeatedIds, type SubmitBatchInput } from './submit-batch.js'
 import { shuttingDown, StemworkError } from '../errors.js'
 import type { Waking } from '../dispatch/waking.js'
-import type { JobEvents } from '../events.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
 import { inputExpired, notFailed } from '../job/retry.js'
@@ -15,11 +14,7 @@ import type { TraceContext } from '../job/trace-context.js'
 import { jobInScope, type JobScope } from '../queries/job-scope.js'
 import type { deploymentLimits } from '../limits/limits.js'
 import { withLocalFiles } from './local-file.js'
-import type { BlobStore } from '../ports/blob-store.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { Logger } from '../ports/logger.js'
 import { traced, type Tracing } from '../ports/tracing.js'
-import type { StoreClock } from '../store-clock.js'
 import type { Readiness } from '../runner/readiness.js'
 import type { RememberedRules } from '../limits/scheduling-rules.js'
 import {
@@ -30,16 +25,12 @@ import {
   requireSameRequest,
   type SubmitOptions,
 } from './submission.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface IntakeParts extends AdmissionParts {
-  jobs: JobStore
+interface IntakeParts extends AdmissionParts, Pick<SharedParts, 'blobs' | 'events' | 'logger'> {
   waking: Waking
-  blobs: BlobStore
-  events: JobEvents
-  logger: Logger
   rules: RememberedRules
   batches: Batches
-  clock: StoreClock
   deploymentLimits: ReturnType<typeof deploymentLimits>
   readiness: Readiness
   /** Aborted once no more jobs are accepted. */
@@ -47,16 +38,13 @@ interface IntakeParts extends AdmissionParts {
 }
 
 /** Puts jobs into the queue: new ones, those of a batch, and failed ones that are retried. */
-export class JobIntake {
-  readonly #parts: IntakeParts
+export function jobIntake(parts: IntakeParts) {
+  const { jobs, clock, blobs, events, rules, waking, workflows, batches, logger } = parts
+  const { deploymentLimits, readiness, closing, options: settings } = parts
+  return { submit, submitBatch, retry, sendEvent }
 
-  constructor(parts: IntakeParts) {
-    this.#parts = parts
-  }
-
-  async submit(given: unknown, options: SubmitOptions): Promise<{ job: JobRecord; created: boolean }> {
-    this.#refuseClosing()
-    const { jobs, clock, blobs, events, rules, waking, workflows, options: settings } = this.#parts
+  async function submit(given: unknown, options: SubmitOptions): Promise<{ job: JobRecord; created: boolean }> {
+    refuseClosing()
     const input = checkSubmitInput(given)
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await jobs.findByIdempotencyKey(input.app, idempotency.key))
@@ -64,12 +52,12 @@ export class JobIntake {
     const workflow = workflows.idOf(input.workflow)
     await rules.refuseDraining({ app: input.app, workflow })
     // Not during an open transaction of the host, whose store may have only one connection.
-    if (options.tx === undefined) await this.#parts.deploymentLimits()
+    if (options.tx === undefined) await deploymentLimits()
     const asksTime = typeof input.deadline === 'number' && options.tx === undefined
     const now = asksTime ? await clock.time() : Date.now()
     const complete = checkSubmission(input, workflows.require(workflow), now)
-    this.#refuseUnavailable(workflow)
-    const [{ limits, fieldsOf }] = await Promise.all([admissionOf(input.app, this.#parts), options.beforeCreate?.()])
+    refuseUnavailable(workflow)
+    const [{ limits, fieldsOf }] = await Promise.all([admissionOf(input.app, parts), options.beforeCreate?.()])
     const { webhook, ...fields } = fieldsOf(complete)
 
     const { job, created } = await withLocalFiles(complete, blobs, settings.limits.maxFileBytes, (ready) =>
@@ -88,61 +76,57 @@ export class JobIntake {
     return { job, created }
   }
 
-  async submitBatch(
+  async function submitBatch(
     given: SubmitBatchInput,
     options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> & { turn?: Turn },
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
-    this.#refuseClosing()
-    const { batches, clock, events, rules, workflows } = this.#parts
+    refuseClosing()
     const request = batchRequest(given)
     if (await batches.has(given.app, request)) return { name: request.name, ids: repeatedIds(given), created: false }
     const batch = await checkBatch(given, request, workflows, await clock.time(), options.turn)
     for (const workflow of new Set(batch.jobs.map((job) => workflows.idOf(job.workflow)))) {
       await rules.refuseDraining({ app: batch.app, workflow })
-      this.#refuseUnavailable(workflow)
+      refuseUnavailable(workflow)
     }
-    await this.#parts.deploymentLimits()
-    const { limits, fieldsOf } = await admissionOf(batch.app, this.#parts)
+    await deploymentLimits()
+    const { limits, fieldsOf } = await admissionOf(batch.app, parts)
     const jobs = await jobsOfBatch(batch, fieldsOf, options.turn)
     await options.beforeCreate?.()
     const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
     if (created) {
       for (const job of created) events.announce('job.created', { job })
-      await this.#parts.waking.wake(created)
+      await waking.wake(created)
     }
     return { name: batch.name, ids: jobs.map(({ id }) => id), created: created !== undefined }
   }
 
-  async retry(id: string, scope: JobScope): Promise<JobRecord | undefined> {
-    this.#refuseClosing()
-    const { jobs, batches, events, rules, logger } = this.#parts
+  async function retry(id: string, scope: JobScope): Promise<JobRecord | undefined> {
+    refuseClosing()
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
     await rules.refuseDraining(known)
-    const { limits } = await admissionOf(known.app, this.#parts)
-    const job = await this.#queueAgain(known, limits)
+    const { limits } = await admissionOf(known.app, parts)
+    const job = await queueAgain(known, limits)
     if (!job) return undefined
     if (isOfBatch(job))
       await batches
         .reopen(job)
         .catch((error: unknown) => logger.warn({ jobId: id, err: error }, 'The batch of a job was not opened again.'))
     events.announce('job.requeued', { job })
-    await this.#parts.waking.wake([job])
+    await waking.wake([job])
     return job
   }
 
-  async sendEvent(event: StepEvent, scope: JobScope): Promise<JobRecord | undefined> {
-    const { jobs } = this.#parts
+  async function sendEvent(event: StepEvent, scope: JobScope): Promise<JobRecord | undefined> {
     const { id, name, value } = checkEvent(event)
     if (!(await jobInScope(jobs, id, scope))) return undefined
     const job = await jobs.apply(id, { kind: 'event', name, value })
-    if (job?.status === 'QUEUED') await this.#parts.waking.wake([job])
+    if (job?.status === 'QUEUED') await waking.wake([job])
     return job
   }
 
   /** @returns `undefined` if it is gone */
-  async #queueAgain(job: JobRecord, limits: AdmissionLimits): Promise<JobRecord | undefined> {
-    const { jobs, blobs } = this.#parts
+  async function queueAgain(job: JobRecord, limits: AdmissionLimits): Promise<JobRecord | undefined> {
     if (job.status === 'FAILED') {
       // Uploads should exist until they expire; checked anyway, so that no job is queued that fails at once.
       for (const key of Object.values(job.uploads)) if (!(await blobs.stat(key))) throw inputExpired(job)
@@ -155,13 +139,12 @@ export class JobIntake {
   }
 
   /** Not where other processes run jobs, too: they may have what is missing here. */
-  #refuseUnavailable(workflow: string): void {
-    const { jobs, readiness } = this.#parts
+  function refuseUnavailable(workflow: string): void {
     if (jobs.traits.scope === 'process') readiness.requireRunnable(workflow)
   }
 
-  #refuseClosing(): void {
-    if (this.#parts.closing.aborted) throw shuttingDown()
+  function refuseClosing(): void {
+    if (closing.aborted) throw shuttingDown()
   }
 }
 
@@ -182,7 +165,7 @@ function inSubmitSpan<Result>(
   )
 }
 
-interface StepEvent {
+export interface StepEvent {
   id: string
   /** Name of the step that waits for it. */
   name: string

@@ -2,9 +2,8 @@ import type { blobCheck } from './blob-check.js'
 import type { Dispatcher } from '../dispatch/dispatcher.js'
 import type { FileSweep } from '../dispatch/sweep/file-sweep.js'
 import type { EngineOptions } from '../options.js'
-import { mostCounted } from '../job/most-counted.js'
 import type { JobQueue } from '../ports/job-queue.js'
-import type { JobStore } from '../ports/job-store.js'
+import { type JobStore, mostCounted } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import type { Runner } from '../ports/runner.js'
 import { StemworkError } from '../errors.js'
@@ -12,6 +11,7 @@ import { clockProblem, type StoreClock } from '../store-clock.js'
 import { type Readiness, unreadyText } from '../runner/readiness.js'
 import { noWorkerText } from '../queries/waiting.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
+import type { SharedParts } from '../engine-parts.js'
 
 export interface EngineHealth {
   ok: boolean
@@ -27,18 +27,12 @@ export interface EngineHealth {
   runner: ReturnType<Runner['status']>
 }
 
-export interface ExaminedParts {
-  jobs: JobStore
-  queue: JobQueue
-  runner: Runner
+export interface ExaminedParts extends Pick<SharedParts, 'jobs' | 'queue' | 'runner' | 'clock' | 'options' | 'logger'> {
   dispatcher: Dispatcher
   fileSweep: FileSweep
   checkBlobs: ReturnType<typeof blobCheck>
   readiness: Readiness
   workers: WorkerRegistry
-  clock: StoreClock
-  options: EngineOptions
-  logger: Logger
 }
 
 /** Ids in one warning. */

@@ -15,11 +15,9 @@ import type { EngineOptions, EngineSettings } from '../options.js'
 import type { Application, ApplicationStore } from '../ports/application-store.js'
 import type { DocumentStore } from '../ports/document-store.js'
 import type { JobStore } from '../ports/job-store.js'
-import type { StoreClock } from '../store-clock.js'
-import type { Logger } from '../ports/logger.js'
 import { addCharge, usageOf } from './audio-charges.js'
-import { checkInput } from '../workflow/check-input.js'
-import { issueTexts } from '../workflow/schema-issues.js'
+import { checkInput, issueTexts } from '../workflow/check-input.js'
+import type { SharedParts } from '../engine-parts.js'
 
 /** An application's limits and usage. */
 export interface ApplicationLimits {
@@ -41,12 +39,7 @@ export function effectiveLimits(application: Application | undefined, options: E
   return { ...limitsForAll(options), ...ownLimits(application) }
 }
 
-interface LimitPorts {
-  jobs: JobStore
-  clock: StoreClock
-  applications: ApplicationStore
-  options: EngineOptions
-}
+type LimitPorts = Pick<SharedParts, 'jobs' | 'clock' | 'applications' | 'options'>
 
 /** See `JobEngine.limits`. */
 export async function limitsOf(
@@ -150,7 +143,7 @@ const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
  *
  * @returns stores them once, if missing. Never throws: a failure is logged, and the next call tries again.
  */
-export function deploymentLimits(parts: { jobs: JobStore; options: EngineOptions; logger: Logger }) {
+export function deploymentLimits(parts: Pick<SharedParts, 'jobs' | 'options' | 'logger'>) {
   const { documents } = parts.jobs
   let told: Promise<void> | undefined
   const tell = async () => {

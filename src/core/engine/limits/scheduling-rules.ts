@@ -10,8 +10,7 @@ import {
 } from '../job/scheduling.js'
 import type { JobStore } from '../ports/job-store.js'
 import { remembered } from './remembered.js'
-import { checkInput } from '../workflow/check-input.js'
-import { issueTexts } from '../workflow/schema-issues.js'
+import { checkInput, issueTexts } from '../workflow/check-input.js'
 
 /** Submits are frequent and changes rare: every process knows a change after this time. */
 const rememberedMs = 1000

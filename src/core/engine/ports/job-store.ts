@@ -261,3 +261,6 @@ export interface JobStore {
    */
   beginFilePass(everyMs: number): Promise<{ deployment: string; pass: number } | undefined>
 }
+
+/** Where counts of jobs stop: beyond it, the exact number is slow to find and of no use. */
+export const mostCounted = 10_000

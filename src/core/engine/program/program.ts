@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { invalidOptions } from '../errors.js'
-import { checkInput } from '../workflow/check-input.js'
-import { firstIssueText } from '../workflow/schema-issues.js'
+import { checkInput, firstIssueText } from '../workflow/check-input.js'
 import type { NeededProgram, Stage, StageContext } from '../workflow/workflow.js'
 import type { ProgramContext, ProgramOptions, ProgramResult } from './program-options.js'
 

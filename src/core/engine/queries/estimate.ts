@@ -10,7 +10,6 @@ import type { WorkerRegistry } from '../workers/worker-registry.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { readSlices } from './job-slices.js'
 import { forecast } from './queue-forecast.js'
-import { positionOf } from './queue-position.js'
 import { type WorkHistory, workHistory } from './work-history.js'
 
 /** When a job will probably start and end; epoch milliseconds. */
@@ -209,4 +208,13 @@ export class Estimates {
     if (stat) this.#sizes.set(key, stat.bytes)
     return stat?.bytes
   }
+}
+
+/** Highest position that is counted. */
+const mostAhead = 1000
+
+/** See `JobEngine.queuePosition`. */
+export async function positionOf(jobs: JobStore, id: string): Promise<number | undefined> {
+  const ahead = await jobs.ahead(id, { max: mostAhead })
+  return ahead === undefined ? undefined : ahead + 1
 }

@@ -9,8 +9,7 @@ import { runInline } from './inline-runner.js'
 import { ProcessSlot } from './process-slot.js'
 import type { HostRequest } from './protocol.js'
 import { RunGroup } from './run-group.js'
-import { checkInput } from '../workflow/check-input.js'
-import { firstIssueText } from '../workflow/schema-issues.js'
+import { checkInput, firstIssueText } from '../workflow/check-input.js'
 
 export interface ProcessRunnerOptions extends ChildOptions {
   /** The workflow of an order without a module; such orders run in this process. */

@@ -1,6 +1,5 @@
 import { StemworkError } from '../errors.js'
-import type { Workflow } from '../workflow/workflow.js'
-import { isWorkflow } from '../workflow/is-workflow.js'
+import { isWorkflow, type Workflow } from '../workflow/workflow.js'
 
 const workflows = new Map<string, Promise<Workflow>>()
 

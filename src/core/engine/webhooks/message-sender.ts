@@ -1,13 +1,12 @@
-import type { JobEvents } from '../events.js'
 import type { Delivery } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
 import { Lanes } from './lanes.js'
 import { jittered, type Message, outcomeOf, type PostPorts, postMessage } from './post-message.js'
-import { Receivers } from './receivers.js'
+import { receiverBreakers } from './receivers.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface SenderPorts extends PostPorts {
+interface SenderPorts extends PostPorts, Pick<SharedParts, 'events'> {
   jobs: Pick<JobStore, 'documents'>
-  events: JobEvents
 }
 
 /** The record that carries a message, as far as its sending changes it. */
@@ -22,28 +21,22 @@ export interface MessageCarrier {
 /** When a message that lost its lane is due again. */
 const againAfterMs = 5000
 
+export type MessageSender = ReturnType<typeof messageSender>
+
 /** Sends webhook messages of jobs and batches, one attempt at a time, in lanes and under the breakers of receivers. */
-export class MessageSender {
-  readonly lanes: Lanes
-  readonly receivers: Receivers
-  readonly #ports: SenderPorts
-  readonly #post: typeof postMessage
-  readonly #closed = new AbortController()
-
-  constructor(ports: SenderPorts, post = postMessage) {
-    this.#ports = ports
-    this.#post = post
-    this.lanes = new Lanes(ports.options.webhooks)
-    this.receivers = new Receivers({ ...ports, documents: ports.jobs.documents })
-  }
-
-  get isClosed(): boolean {
-    return this.#closed.signal.aborted
-  }
-
-  /** Gives up the requests in flight; their messages stay due. */
-  close(): void {
-    this.#closed.abort()
+export function messageSender(ports: SenderPorts, post = postMessage) {
+  const lanes = new Lanes(ports.options.webhooks)
+  const receivers = receiverBreakers({ ...ports, documents: ports.jobs.documents })
+  const closed = new AbortController()
+  return {
+    lanes,
+    receivers,
+    get isClosed() {
+      return closed.signal.aborted
+    },
+    /** Gives up the requests in flight; their messages stay due. */
+    close: () => closed.abort(),
+    send,
   }
 
   /**
@@ -52,26 +45,26 @@ export class MessageSender {
    * @param laneSignal fires when the message loses its lane
    * @returns how many requests were made
    */
-  async send(
+  async function send(
     message: Omit<Message, 'data'>,
     carrier: MessageCarrier,
     { laneSignal, onWritten }: { laneSignal: AbortSignal; onWritten?: () => void },
   ): Promise<number> {
     const { app, delivery } = message
     const target = { app, url: delivery.url }
-    const admitted = await this.receivers.admit(target)
+    const admitted = await receivers.admit(target)
     if (admitted.kind === 'wait' || admitted.kind === 'disabled') {
       if (admitted.kind === 'wait') await carrier.defer(jittered(admitted.delayMs))
       else await carrier.end('given_up', delivery.lastStatus)
       onWritten?.()
       return 0
     }
-    const nextDelayMs = this.#ports.options.webhooks.retryDelaysMs[delivery.attempts]
+    const nextDelayMs = ports.options.webhooks.retryDelaysMs[delivery.attempts]
     const data = await carrier.begin(nextDelayMs === undefined ? null : jittered(nextDelayMs))
     if (!data) return 0
     onWritten?.()
-    const signal = AbortSignal.any([this.#closed.signal, laneSignal])
-    const status = await this.#post({ ...message, data }, this.#ports, signal)
+    const signal = AbortSignal.any([closed.signal, laneSignal])
+    const status = await post({ ...message, data }, ports, signal)
     if (status === null && signal.aborted) {
       // Given up by this side: that says nothing about the receiver.
       await carrier.defer(jittered(againAfterMs))
@@ -79,10 +72,10 @@ export class MessageSender {
     }
     const outcome = outcomeOf(status, nextDelayMs === undefined)
     await carrier.end(outcome, status)
-    if (outcome === 'delivered') await this.receivers.succeeded(target)
-    else await this.receivers.failed(target, status)
+    if (outcome === 'delivered') await receivers.succeeded(target)
+    else await receivers.failed(target, status)
     if (outcome === 'given_up')
-      this.#ports.logger.warn(
+      ports.logger.warn(
         { app, ...message.about, deliveryId: delivery.id, status },
         'A webhook message was given up after its last attempt.',
       )

@@ -11,99 +11,93 @@ export interface OutboxPorts {
   logger: Logger
 }
 
+export type Outbox = ReturnType<typeof webhookOutbox>
+
 /**
  * Sends the webhook messages that jobs carry. A message is stored in the job's record with the change that it reports,
  * so a crash loses none. A receiver may get one twice and recognises it by `webhook-id`. Applications take turns, one
  * message each.
  */
-export class Outbox {
-  readonly #ports: OutboxPorts
+export function webhookOutbox({ jobs, sender, logger }: OutboxPorts) {
+  const { lanes } = sender
   /** Applications that have had their turn in this round. */
-  readonly #served = new Set<string>()
+  const served = new Set<string>()
   /** Jobs that are being handled and are still due. */
-  readonly #begun = new Set<string>()
+  const begunJobs = new Set<string>()
   /** Jobs that stay due although they were handled since the last call of `send`, as when the store is unavailable. */
-  readonly #stuck = new Set<string>()
-  #sending: Promise<number> | undefined
-  #again = false
+  const stuck = new Set<string>()
+  let sending: Promise<number> | undefined
+  let again = false
   /** Called when a message has ended, and by each call of `send`. */
-  #onChange: () => void = () => {}
-
-  constructor(ports: OutboxPorts) {
-    this.#ports = ports
-  }
+  let onChange: () => void = () => {}
+  return { send, close }
 
   /** Sends all due messages. A call while messages are being sent checks again for due ones. */
-  send(): Promise<number> {
-    this.#again = true
-    this.#onChange()
-    this.#sending ??= this.#sendAllDue().finally(() => (this.#sending = undefined))
-    return this.#sending
+  function send(): Promise<number> {
+    again = true
+    onChange()
+    sending ??= sendAllDue().finally(() => (sending = undefined))
+    return sending
   }
 
   /** Gives up the requests in flight; their messages stay due. */
-  async close(): Promise<void> {
-    this.#ports.sender.close()
-    this.#onChange()
-    await this.#sending?.catch(() => {})
+  async function close(): Promise<void> {
+    sender.close()
+    onChange()
+    await sending?.catch(() => {})
   }
 
   /** A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. */
-  async #sendAllDue(): Promise<number> {
-    const { sender } = this.#ports
+  async function sendAllDue(): Promise<number> {
     let running = 0
     let sent = 0
     for (;;) {
-      if (this.#again) this.#stuck.clear()
-      this.#again = false
-      const { released } = sender.lanes
-      const changed = new Promise<void>((resolve) => (this.#onChange = resolve))
-      const begun = sender.isClosed ? [] : await this.#begin()
+      if (again) stuck.clear()
+      again = false
+      const { released } = lanes
+      const changed = new Promise<void>((resolve) => (onChange = resolve))
+      const begun = sender.isClosed ? [] : await begin()
       running += begun.length
       for (const sending of begun) {
         void sending.then((count) => {
           sent += count
           running--
-          this.#onChange()
+          onChange()
         })
       }
       if (begun.length > 0) continue
       if (running > 0) await Promise.race([released, changed])
-      else if (!this.#again || sender.isClosed) return sent
+      else if (!again || sender.isClosed) return sent
     }
   }
 
   /** Starts with the messages whose turn it is, as far as lanes are free. */
-  async #begin(): Promise<Promise<number>[]> {
-    const { lanes } = this.#ports.sender
+  async function begin(): Promise<Promise<number>[]> {
     if (lanes.free === 0) return []
-    const begun = await this.#beginRound()
-    if (begun.length > 0 || this.#served.size === 0) return begun
-    this.#served.clear()
-    return await this.#beginRound()
+    const begun = await beginRound()
+    if (begun.length > 0 || served.size === 0) return begun
+    served.clear()
+    return await beginRound()
   }
 
-  async #beginRound(): Promise<Promise<number>[]> {
-    const { jobs, sender } = this.#ports
-    const { lanes } = sender
-    const known = this.#begun.size + this.#stuck.size
+  async function beginRound(): Promise<Promise<number>[]> {
+    const known = begunJobs.size + stuck.size
     const due = await jobs.deliverable({
       limit: lanes.free + known,
       perApp: 1 + known,
-      exceptApps: [...new Set([...lanes.full, ...this.#served])],
+      exceptApps: [...new Set([...lanes.full, ...served])],
     })
     return due.flatMap((job) => {
-      if (this.#begun.has(job.id) || this.#stuck.has(job.id) || this.#served.has(job.app)) return []
+      if (begunJobs.has(job.id) || stuck.has(job.id) || served.has(job.app)) return []
       if (!lanes.hasRoom(job.app)) return []
-      this.#served.add(job.app)
-      this.#begun.add(job.id)
-      return [lanes.run(job.app, (signal) => this.#sendNext(job, signal)).then((count) => count ?? 0)]
+      served.add(job.app)
+      begunJobs.add(job.id)
+      return [lanes.run(job.app, (signal) => sendNext(job, signal)).then((count) => count ?? 0)]
     })
   }
 
   /** Never rejects. */
-  async #sendNext(job: JobRecord, laneSignal: AbortSignal): Promise<number> {
-    const { jobs, sender, logger } = this.#ports
+  async function sendNext(job: JobRecord, laneSignal: AbortSignal): Promise<number> {
     const { id, app, trace } = job
     const delivery = earliestPending(job)
     try {
@@ -123,7 +117,7 @@ export class Outbox {
           end: (outcome, answered) => jobs.apply(id, { kind: 'endDelivery', deliveryId, outcome, status: answered }),
           defer: (delayMs) => jobs.apply(id, { kind: 'deferDelivery', deliveryId, delayMs }),
         },
-        { laneSignal, onWritten: () => this.#begun.delete(id) },
+        { laneSignal, onWritten: () => begunJobs.delete(id) },
       )
     } catch (error) {
       logger.warn(
@@ -133,7 +127,7 @@ export class Outbox {
       return 0
     } finally {
       // Not written: it may still be due.
-      if (this.#begun.delete(id)) this.#stuck.add(id)
+      if (begunJobs.delete(id)) stuck.add(id)
     }
   }
 }

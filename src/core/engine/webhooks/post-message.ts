@@ -1,20 +1,12 @@
 import { errorLine } from '../job/error-text.js'
 import type { Delivery } from '../job/job.js'
 import { type TraceContext, traceHeaders } from '../job/trace-context.js'
-import type { EngineOptions } from '../options.js'
-import type { ApplicationStore } from '../ports/application-store.js'
-import type { Logger } from '../ports/logger.js'
 import { type SpanOrder, traced } from '../ports/tracing.js'
-import type { StoreClock } from '../store-clock.js'
 import { webhookHeaders } from './signature.js'
 import { signingSecrets } from './signing-secrets.js'
+import type { SharedParts } from '../engine-parts.js'
 
-export interface PostPorts {
-  clock: StoreClock
-  applications: ApplicationStore
-  options: EngineOptions
-  logger: Logger
-}
+export type PostPorts = Pick<SharedParts, 'clock' | 'applications' | 'options' | 'logger'>
 
 /** A message, and what it is about. */
 export interface Message {

@@ -1,12 +1,8 @@
 import { hash } from 'node:crypto'
 import { StemworkError } from '../errors.js'
-import type { JobEvents } from '../events.js'
-import type { EngineOptions } from '../options.js'
 import { documentBytes } from '../limits/document-bytes.js'
 import type { Turn } from '../limits/rested.js'
 import type { DocumentStore } from '../ports/document-store.js'
-import type { StoreClock } from '../store-clock.js'
-import type { Logger } from '../ports/logger.js'
 import {
   admission,
   type Admission,
@@ -15,13 +11,10 @@ import {
   failingReceiverSchema,
   onTrial,
 } from '../job/receiver.js'
+import type { SharedParts } from '../engine-parts.js'
 
-interface ReceiversParts {
-  clock: StoreClock
+interface ReceiversParts extends Pick<SharedParts, 'clock' | 'events' | 'options' | 'logger'> {
   documents: DocumentStore
-  events: JobEvents
-  options: Pick<EngineOptions, 'webhooks'>
-  logger: Logger
 }
 
 /** Where a message goes. */
@@ -38,42 +31,38 @@ const mostTries = 20
 const mostRead = 1000
 const mostListed = 100
 
+export type Receivers = ReturnType<typeof receiverBreakers>
+
 /**
  * A breaker for each receiver, an origin of one application. All processes share it: a document while the receiver
  * fails, and none otherwise.
  */
-export class Receivers {
-  readonly #parts: ReceiversParts
-
-  constructor(parts: ReceiversParts) {
-    this.#parts = parts
-  }
+export function receiverBreakers({ clock, documents, options: { webhooks }, events, logger }: ReceiversParts) {
+  return { admit, succeeded, failed, list, bytes, enable }
 
   /** What a message to this receiver does now. `trial` is granted to one message of all processes. */
-  async admit({ app, url }: Target): Promise<Admission> {
-    const { clock, documents, options } = this.#parts
-    const found = await this.#read(app, originOf(url))
+  async function admit({ app, url }: Target): Promise<Admission> {
+    const found = await read(app, originOf(url))
     const now = await clock.time()
     const admitted = admission(found?.receiver, now)
     if (admitted.kind !== 'trial' || !found) return admitted
-    const trialMs = options.webhooks.timeoutMs + 1000
+    const trialMs = webhooks.timeoutMs + 1000
     const receiver = onTrial(found.receiver, now, trialMs)
     const isGranted = await documents.put(documentOf(receiver), { version: found.version })
     return isGranted === undefined ? { kind: 'wait', delayMs: trialMs } : admitted
   }
 
-  async succeeded({ app, url }: Target): Promise<void> {
+  async function succeeded({ app, url }: Target): Promise<void> {
     const origin = originOf(url)
-    if (await this.#read(app, origin)) await this.#parts.documents.delete(kind, keyOf(app, origin))
+    if (await read(app, origin)) await documents.delete(kind, keyOf(app, origin))
   }
 
   /** @param status what it answered; null: it could not be reached */
-  async failed({ app, url }: Target, status: number | null): Promise<void> {
-    const { clock, documents, options, events, logger } = this.#parts
-    const { disableAfterMs } = options.webhooks
+  async function failed({ app, url }: Target, status: number | null): Promise<void> {
+    const { disableAfterMs } = webhooks
     const origin = originOf(url)
     for (let tries = 0; tries < mostTries; tries++) {
-      const found = await this.#read(app, origin)
+      const found = await read(app, origin)
       const now = await clock.time()
       const receiver = afterFailure(found?.receiver, { app, origin, status }, { now, disableAfterMs })
       const written = await documents.put(documentOf(receiver), { version: found?.version ?? 0 })
@@ -86,9 +75,9 @@ export class Receivers {
   }
 
   /** Those of the application that are failing, disabled ones first, then those that have failed longest. */
-  async list(app: string): Promise<FailingReceiver[]> {
+  async function list(app: string): Promise<FailingReceiver[]> {
     const prefix = keyOf(app, '')
-    const found = await this.#parts.documents.list(kind, { limit: mostRead, after: prefix })
+    const found = await documents.list(kind, { limit: mostRead, after: prefix })
     return found
       .filter(({ key }) => key.startsWith(prefix))
       .map(({ value }) => failingReceiverSchema.parse(value))
@@ -97,23 +86,26 @@ export class Receivers {
   }
 
   /** About what the records of an application's failing receivers take in the store. */
-  bytes(app: string, turn?: Turn): Promise<number> {
-    return documentBytes(this.#parts.documents, { kind, prefix: keyOf(app, '') }, turn)
+  function bytes(app: string, turn?: Turn): Promise<number> {
+    return documentBytes(documents, { kind, prefix: keyOf(app, '') }, turn)
   }
 
   /** Lets it get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */
-  async enable(app: string, origin: string): Promise<void> {
-    if (!(await this.#read(app, origin)))
+  async function enable(app: string, origin: string): Promise<void> {
+    if (!(await read(app, origin)))
       throw new StemworkError(
         'NOT_FOUND',
         `This application has no failing webhook receiver at ${JSON.stringify(origin)}. List them to see their ` +
           'origins; all others get their messages.',
       )
-    await this.#parts.documents.delete(kind, keyOf(app, origin))
+    await documents.delete(kind, keyOf(app, origin))
   }
 
-  async #read(app: string, origin: string): Promise<{ version: number; receiver: FailingReceiver } | undefined> {
-    const found = await this.#parts.documents.get(kind, keyOf(app, origin))
+  async function read(
+    app: string,
+    origin: string,
+  ): Promise<{ version: number; receiver: FailingReceiver } | undefined> {
+    const found = await documents.get(kind, keyOf(app, origin))
     return found && { version: found.version, receiver: failingReceiverSchema.parse(found.value) }
   }
 }

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { JobRecord } from '../job/job.js'
 import { labelsOf } from '../job/pool.js'
-import type { JobStore } from '../ports/job-store.js'
-import type { Logger } from '../ports/logger.js'
+import type { SharedParts } from '../engine-parts.js'
 import { remembered } from '../limits/remembered.js'
 import {
   meanSeconds,
@@ -35,15 +34,13 @@ const orderTries = 5
 /** Number of jobs in the moving average. */
 const rememberedJobs = 50
 
-export interface RegistryParts {
-  jobs: JobStore
+export interface RegistryParts extends Pick<SharedParts, 'jobs' | 'logger'> {
   /** What this process reports about itself as a worker. */
   self(): Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
   running(): number
   /** An operator has ordered this worker to take jobs, or not to. */
   onState(state: WorkerState): void
   beatMs: number
-  logger: Logger
 }
 
 /** The live workers: each renews its own document, which expires otherwise. */

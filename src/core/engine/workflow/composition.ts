@@ -1,12 +1,9 @@
 import { z } from 'zod'
 import { invalidOptions, StemworkError } from '../errors.js'
 import { stepNameSchema } from '../job/step.js'
-import { checkInput, shapeOf } from './check-input.js'
-import { needsOf } from './needs.js'
+import { checkInput, firstIssueText, idWords, shapeOf } from './check-input.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
-import { firstIssueText, idWords } from './schema-issues.js'
-import { defineWorkflow, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
-import { isWorkflow } from './is-workflow.js'
+import { defineWorkflow, isWorkflow, needsOf, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
 
 const reference = z.string().regex(/^[A-Za-z][\w-]*\.[\w-]+$/, 'must be "<step>.<name>"')
 

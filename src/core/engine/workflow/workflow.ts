@@ -3,8 +3,7 @@ import { invalidOptions } from '../errors.js'
 import { labelSchema } from '../job/pool.js'
 import { stepNameSchema } from '../job/step.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
-import { checkInput } from './check-input.js'
-import { firstIssueText, idWords } from './schema-issues.js'
+import { checkInput, firstIssueText, idWords } from './check-input.js'
 import type { NeededProgram, Stage } from './stage.js'
 import type { RunContext, StepFile } from './steps.js'
 
@@ -240,4 +239,30 @@ export function defineWorkflow<
       return declared
     },
   }
+}
+
+/** Whether it has the form of a workflow; it may come from another copy of this package. */
+export function isWorkflow(value: unknown): value is Workflow {
+  if (typeof value !== 'object' || value === null) return false
+  const { id, stages, outputs } = value as Record<string, unknown>
+  return typeof id === 'string' && Array.isArray(stages) && typeof outputs === 'function'
+}
+
+/**
+ * The labels that a worker must have for a job with these params.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for an invalid label.
+ */
+export function needsOf(
+  { id, needs }: Pick<Workflow, 'id' | 'needs'>,
+  params: Record<string, unknown>,
+): readonly string[] {
+  const labels = typeof needs === 'function' ? needs(params) : (needs ?? [])
+  for (const label of labels)
+    if (!labelSchema.safeParse(label).success)
+      throw invalidOptions(
+        `Workflow ${id}: ${JSON.stringify(label)} is not a valid label. Expected 1 to 60 letters, digits, ".", ` +
+          '"_", ":" and "-", then "=" and a number of units if it is an amount.',
+      )
+  return labels
 }

@@ -10,8 +10,7 @@ import { ensembleAlgorithms } from '../../models/ensemble-algorithm.js'
 import { executionProviders } from '../../models/session/execution-provider.js'
 import { runtimeChoices } from '../../models/session/runtime.js'
 import { pictureOutputs } from './picture-outputs.js'
-import { checkInput } from '../../engine/workflow/check-input.js'
-import { firstIssueText } from '../../engine/workflow/schema-issues.js'
+import { checkInput, firstIssueText } from '../../engine/workflow/check-input.js'
 
 const modelName = z.string().min(1)
 const count = z.number().int().positive()

@@ -11,12 +11,10 @@ import {
   partKey,
 } from '../../job/checkpoint-keys.js'
 import type { JobRecord } from '../../job/job.js'
-import type { EngineOptions } from '../../options.js'
-import type { BlobStore } from '../../ports/blob-store.js'
-import type { Logger } from '../../ports/logger.js'
 import { putCopy } from '../../ports/put-copy.js'
 import type { InputFile, KeptPart, RunOptions, WorkOrder } from '../../ports/runner.js'
 import { partName } from '../../runner/stage-checkpoint.js'
+import type { SharedParts } from '../../engine-parts.js'
 
 /** Delays between tries to store a part; the last one repeats. */
 const retryDelaysMs = [1_000, 5_000, 30_000]
@@ -28,10 +26,7 @@ const longestKeepMs = 60_000
 /** Shared by all: creating its stack would cost as much as the rest of a short job's end. */
 const runEnded = new Error('The run has ended.')
 
-interface CheckpointPorts {
-  blobs: BlobStore
-  options: EngineOptions
-  logger: Logger
+interface CheckpointPorts extends Pick<SharedParts, 'blobs' | 'options' | 'logger'> {
   /** Called with each stored part: the work up to it is never repeated. */
   onStored(): void
 }

@@ -4,8 +4,7 @@ import type { HeldClaim, JobChange } from '../../job/transitions.js'
 import { poolOf } from '../../job/pool.js'
 import type { JobStore } from '../../ports/job-store.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
-import { needsOf } from '../../workflow/needs.js'
-import type { Workflow } from '../../workflow/workflow.js'
+import { needsOf, type Workflow } from '../../workflow/workflow.js'
 import type { usageOf } from './attempt-usage.js'
 
 type Usage = ReturnType<typeof usageOf>

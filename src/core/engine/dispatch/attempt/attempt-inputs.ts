@@ -2,17 +2,14 @@ import { join } from 'node:path'
 import { fetchInput } from '../../fetch/fetch-input.js'
 import { nameInUrl } from '../../job/download-name.js'
 import type { JobRecord } from '../../job/job.js'
-import type { EngineOptions } from '../../options.js'
-import type { BlobStore } from '../../ports/blob-store.js'
 import type { InputFile } from '../../ports/runner.js'
 import type { Workflow } from '../../workflow/workflow.js'
 import type { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { readUpload } from './read-upload.js'
+import type { SharedParts } from '../../engine-parts.js'
 
-interface InputSources {
+interface InputSources extends Pick<SharedParts, 'blobs' | 'options'> {
   job: JobRecord
-  blobs: BlobStore
-  options: EngineOptions
   checkpoint: AttemptCheckpoint
   signal: AbortSignal
   /** As in `FetchTimeouts`. */

@@ -1,13 +1,12 @@
 import type { JobRecord } from '../../job/job.js'
-import type { EngineOptions } from '../../options.js'
-import type { Logger } from '../../ports/logger.js'
-import type { InputFile, Runner, RunOptions, RunSteps, StepState, WorkOrder, WorkResult } from '../../ports/runner.js'
+import type { InputFile, RunOptions, RunSteps, StepState, WorkOrder, WorkResult } from '../../ports/runner.js'
 import type { Step, Workflow } from '../../workflow/workflow.js'
 import type { AttemptSpans } from './attempt-spans.js'
 import { type Policy, policyOf } from './policy.js'
 import { runSteps } from './run-steps.js'
+import type { SharedParts } from '../../engine-parts.js'
 
-interface RunContext {
+interface RunContext extends Pick<SharedParts, 'runner' | 'options' | 'logger'> {
   job: JobRecord
   inputs: Record<string, InputFile>
   directory: string
@@ -17,10 +16,7 @@ interface RunContext {
   steps?: RunSteps & { readonly kept: StepState[] }
   /** Labels that steps may need here. */
   offers?: string[]
-  runner: Runner
   policy: Policy
-  options: EngineOptions
-  logger: Logger
   spans: AttemptSpans
   signal: AbortSignal
   onProgress: RunOptions['onProgress']

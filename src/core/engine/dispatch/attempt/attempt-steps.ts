@@ -6,17 +6,14 @@ import { pipeline } from 'node:stream/promises'
 import { claimCheckpointPrefix, stepFileKey, stepValueKey } from '../../job/checkpoint-keys.js'
 import type { JobRecord } from '../../job/job.js'
 import { maxRecordedCharacters, type StepRecord } from '../../job/step.js'
-import type { BlobStore } from '../../ports/blob-store.js'
-import type { JobStore } from '../../ports/job-store.js'
 import { putCopy } from '../../ports/put-copy.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState } from '../../ports/runner.js'
 import { claimOf, type EndPatience, writeEnd } from './attempt-end.js'
 import { leaseLost } from './heartbeat.js'
+import type { SharedParts } from '../../engine-parts.js'
 
-interface StepsPorts extends EndPatience {
+interface StepsPorts extends EndPatience, Pick<SharedParts, 'jobs' | 'blobs'> {
   job: JobRecord
-  jobs: JobStore
-  blobs: BlobStore
   leaseMs: number
   /** How far the store's clock is ahead of this node's. */
   aheadMs: number
@@ -30,45 +27,43 @@ interface StepsPorts extends EndPatience {
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
+export type AttemptSteps = ReturnType<typeof attemptSteps>
+
 /** Keeps the steps of an attempt: their values in the job's record, under its claim, and their files as blobs. */
-export class AttemptSteps implements RunSteps {
-  readonly #ports: StepsPorts
-  readonly #records: Map<string, StepRecord>
+export function attemptSteps(ports: StepsPorts) {
+  const { job, jobs, blobs, leaseMs, aheadMs, directory, signal, onFiles, onKept, throughOutage } = ports
+  const records = new Map(job.steps.map((step) => [step.name, step]))
+  return {
+    /** What earlier attempts kept, for the order. The run waits by this node's clock, the job by the store's. */
+    get kept(): StepState[] {
+      return [...records.values()].map((step) => later(step, -aheadMs))
+    },
+    save,
+    finished,
+  } satisfies RunSteps & { kept: StepState[] }
 
-  constructor(ports: StepsPorts) {
-    this.#ports = ports
-    this.#records = new Map(ports.job.steps.map((step) => [step.name, step]))
-  }
-
-  /** What earlier attempts kept, for the order. The run waits by this node's clock, the job by the store's. */
-  get kept(): StepState[] {
-    return [...this.#records.values()].map((step) => later(step, -this.#ports.aheadMs))
-  }
-
-  async save(step: KeptStep): Promise<Record<string, InputFile>> {
-    const { jobs, job, leaseMs, aheadMs, onKept } = this.#ports
-    const stored = await this.#store(step)
+  async function save(step: KeptStep): Promise<Record<string, InputFile>> {
+    const stored = await store(step)
     const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
-    const record: StepRecord = { ...later(step, aheadMs), ...(await this.#recorded(step)), files }
+    const record: StepRecord = { ...later(step, aheadMs), ...(await recorded(step)), files }
     // Idempotent: a repeated write changes nothing more.
-    const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record }, this.#ports)
+    const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record }, ports)
     if (!written) throw leaseLost()
-    this.#records.set(step.name, record)
+    records.set(step.name, record)
     onKept(step, written)
     return Object.fromEntries(Object.entries(stored).map(([name, { path, bytes }]) => [name, { path, bytes }]))
   }
 
-  async finished(name: string): Promise<StepResult | undefined> {
-    const record = this.#records.get(name)
+  async function finished(name: string): Promise<StepResult | undefined> {
+    const record = records.get(name)
     const files: Record<string, InputFile> = {}
     for (const [file, { key }] of Object.entries(record?.files ?? {})) {
-      const found = await this.#ports.throughOutage(() => this.#fetch(key, `kept-${name}`, file))
+      const found = await throughOutage(() => fetch(key, `kept-${name}`, file))
       if (!found) return undefined
       files[file] = found
     }
     if (record?.valueKey === undefined) return record && { value: record.value, files }
     const { valueKey } = record
-    const { blobs, job, signal, throughOutage } = this.#ports
     return await throughOutage(async () => {
       const blob = await blobs.get(valueKey, { signal, app: job.app })
       return blob && { value: await json(blob.body), files }
@@ -76,18 +71,16 @@ export class AttemptSteps implements RunSteps {
   }
 
   /** The value, or the key of the blob that holds it. */
-  async #recorded({ name, value = null }: KeptStep): Promise<Pick<StepRecord, 'value' | 'valueKey'>> {
+  async function recorded({ name, value = null }: KeptStep): Promise<Pick<StepRecord, 'value' | 'valueKey'>> {
     const text = JSON.stringify(value)
     if (text.length <= maxRecordedCharacters) return { value }
-    const { blobs, job, signal, onFiles, throughOutage } = this.#ports
     const valueKey = stepValueKey(claimCheckpointPrefix(job), name)
     onFiles()
     await throughOutage(() => blobs.put(valueKey, text, { signal, app: job.app }))
     return { value: null, valueKey }
   }
 
-  async #store({ name, files }: KeptStep): Promise<Record<string, InputFile & { key: string }>> {
-    const { blobs, job, signal, onFiles, throughOutage } = this.#ports
+  async function store({ name, files }: KeptStep): Promise<Record<string, InputFile & { key: string }>> {
     const stored: Record<string, InputFile & { key: string }> = {}
     for (const [file, { path }] of Object.entries(files)) {
       onFiles()
@@ -102,8 +95,7 @@ export class AttemptSteps implements RunSteps {
     return stored
   }
 
-  async #fetch(key: string, folder: string, name: string): Promise<InputFile | undefined> {
-    const { blobs, job, directory, signal } = this.#ports
+  async function fetch(key: string, folder: string, name: string): Promise<InputFile | undefined> {
     const blob = await blobs.get(key, { signal, app: job.app })
     if (!blob) return undefined
     await mkdir(join(directory, folder), { recursive: true })

@@ -13,7 +13,7 @@ import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { successOf, suspensionOf } from './attempt-end.js'
 import { attemptLog, type AttemptLog } from './attempt-log.js'
 import { AttemptSpans } from './attempt-spans.js'
-import { AttemptSteps } from './attempt-steps.js'
+import { type AttemptSteps, attemptSteps } from './attempt-steps.js'
 import { ProcessorTime, usageOf } from './attempt-usage.js'
 import { answerToFailure, crowdedOut, hindranceOf } from './attempt-failure.js'
 import { fetchInputs, needsDownload } from './attempt-inputs.js'
@@ -21,7 +21,7 @@ import { publishOutputs } from './attempt-outputs.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import { runWorkflow } from './attempt-run.js'
 import { explainFullDisk, fullDisk } from './full-disk.js'
-import { HeartbeatLoop } from './heartbeat.js'
+import { type HeartbeatLoop, heartbeatLoop } from './heartbeat.js'
 import { RunSlot } from './run-slot.js'
 import { runTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
@@ -97,7 +97,7 @@ export class Attempt {
     this.#storeAheadMs = claimedAt - Date.now()
     if (deadline !== null && deadline - claimedAt < longestTimerMs)
       this.#deadline = runTimeLimit(deadline - claimedAt, () => this.interrupt(missedDeadline(deadline)))
-    this.#heartbeat = new HeartbeatLoop(jobs, job, {
+    this.#heartbeat = heartbeatLoop(jobs, job, {
       leaseMs,
       progressIntervalMs,
       storageOutageMs,
@@ -276,7 +276,7 @@ export class Attempt {
 
   #steps(directory: string): AttemptSteps {
     const { jobs, blobs, contact, events, options } = this.#ports
-    return new AttemptSteps({
+    return attemptSteps({
       jobs,
       blobs,
       job: this.#job,

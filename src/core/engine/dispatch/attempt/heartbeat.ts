@@ -21,80 +21,71 @@ export interface HeartbeatOptions {
   logger: Logger
 }
 
+export type HeartbeatLoop = ReturnType<typeof heartbeatLoop>
+
 /**
  * Keeps a lease alive while its job runs. One call to the store sends the renewal and the progress and returns a
  * request to cancel. Interrupts the run when the job is canceled or the lease is lost. While the store does not answer,
  * the run goes on: if nobody else reached it either, the lease is renewed when it is back. The run ends only if the
  * outage was so long that another worker takes the job at once.
  */
-export class HeartbeatLoop {
-  readonly #jobs: JobStore
-  readonly #job: JobRecord
-  readonly #options: HeartbeatOptions
-  readonly #tickMs: number
-  #timer: NodeJS.Timeout | undefined
-  #stopped = false
-  #progress: WorkProgress = { stage: '', progress: 0 }
-  #unwritten = false
-  #hasKept = false
-  #renewedAt = performance.now()
+export function heartbeatLoop(jobs: JobStore, job: JobRecord, options: HeartbeatOptions) {
+  const { leaseMs, progressIntervalMs, storageOutageMs, contact, used, onProgress, interrupt, logger } = options
+  const tickMs = Math.min(progressIntervalMs, leaseMs / 3)
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = false
+  let latest: WorkProgress = { stage: '', progress: 0 }
+  let isUnwritten = false
+  let hasKept = false
+  let renewedAt = performance.now()
   /** Calls in flight, and when the last of them was made. */
-  #asking = 0
-  #askedAt = 0
+  let asking = 0
+  let lastAskedAt = 0
+  return { report, noteKept, start, stop }
 
-  constructor(jobs: JobStore, job: JobRecord, options: HeartbeatOptions) {
-    this.#jobs = jobs
-    this.#job = job
-    this.#options = options
-    this.#tickMs = Math.min(options.progressIntervalMs, options.leaseMs / 3)
-  }
-
-  report(progress: WorkProgress): void {
-    this.#progress = progress
-    this.#unwritten = true
+  function report(progress: WorkProgress): void {
+    latest = progress
+    isUnwritten = true
   }
 
   /** Work was kept that no attempt has to repeat: the next beat reports it. */
-  noteKept(): void {
-    this.#hasKept = true
-    this.#unwritten = true
+  function noteKept(): void {
+    hasKept = true
+    isUnwritten = true
   }
 
-  start(): void {
-    this.#timer = setTimeout(() => this.#tick(), this.#tickMs)
-    this.#timer.unref()
+  function start(): void {
+    timer = setTimeout(tick, tickMs).unref()
   }
 
-  stop(): void {
-    this.#stopped = true
-    clearTimeout(this.#timer)
+  function stop(): void {
+    isStopped = true
+    clearTimeout(timer)
   }
 
-  #tick(): void {
-    const { leaseMs, storageOutageMs, interrupt } = this.#options
+  function tick(): void {
     const now = performance.now()
-    if (now - this.#renewedAt >= leaseMs + storageOutageMs) return interrupt(leaseLost())
-    const isDue = this.#unwritten || now - this.#renewedAt >= leaseMs / 3 - this.#tickMs / 2
+    if (now - renewedAt >= leaseMs + storageOutageMs) return interrupt(leaseLost())
+    const isDue = isUnwritten || now - renewedAt >= leaseMs / 3 - tickMs / 2
     // A call may hang on its connection for longer than the outage lasts: the next one does not wait for it.
-    const isAsking = this.#asking > 0 && now - this.#askedAt < leaseMs / 3
-    if (isDue && !isAsking) void this.#beat()
-    this.start()
+    const isAsking = asking > 0 && now - lastAskedAt < leaseMs / 3
+    if (isDue && !isAsking) void beat()
+    start()
   }
 
-  async #beat(): Promise<void> {
-    const { leaseMs, contact, used, onProgress, interrupt } = this.#options
-    const { stage, progress } = this.#progress
-    const kept = this.#hasKept
-    this.#unwritten = false
-    this.#hasKept = false
+  async function beat(): Promise<void> {
+    const { stage, progress } = latest
+    const kept = hasKept
+    isUnwritten = false
+    hasKept = false
     const askedAt = performance.now()
-    this.#askedAt = askedAt
-    this.#asking++
+    lastAskedAt = askedAt
+    asking++
     try {
-      const job = await this.#jobs.apply(this.#job.id, {
+      const renewed = await jobs.apply(job.id, {
         kind: 'heartbeat',
-        token: this.#job.token,
-        nonce: this.#job.lease?.nonce,
+        token: job.token,
+        nonce: job.lease?.nonce,
         leaseMs,
         progress,
         stage: stage || null,
@@ -102,18 +93,18 @@ export class HeartbeatLoop {
         ...(kept ? { kept } : {}),
       })
       contact.noteAnswer()
-      if (this.#stopped) return
-      if (!job) return interrupt(leaseLost())
-      this.#renewedAt = Math.max(this.#renewedAt, askedAt)
-      onProgress(job)
-      if (job.cancelRequested) interrupt(canceled())
+      if (isStopped) return
+      if (!renewed) return interrupt(leaseLost())
+      renewedAt = Math.max(renewedAt, askedAt)
+      onProgress(renewed)
+      if (renewed.cancelRequested) interrupt(canceled())
     } catch (error) {
       contact.noteFailure()
-      this.#unwritten = true
-      this.#hasKept ||= kept
-      this.#options.logger.warn({ jobId: this.#job.id, err: error }, 'A heartbeat did not reach the job store.')
+      isUnwritten = true
+      hasKept ||= kept
+      logger.warn({ jobId: job.id, err: error }, 'A heartbeat did not reach the job store.')
     } finally {
-      this.#asking--
+      asking--
     }
   }
 }

@@ -21,83 +21,77 @@ export interface FileSweepReport {
 /** With at least this many files, orphans are kept if they are more than half of them. */
 const fewFiles = 20
 
+export type FileSweep = ReturnType<typeof fileSweep>
+
 /** Checks every file and removes those that nothing refers to. None of this is urgent. */
-export class FileSweep {
-  readonly #ports: SweepPorts
-  #stopped = false
-  #problem: string | undefined
-
-  constructor(ports: SweepPorts) {
-    this.#ports = ports
+export function fileSweep(ports: SweepPorts) {
+  const { blobs, jobs, clock, options, logger } = ports
+  let isStopped = false
+  let problem: string | undefined
+  return {
+    run,
+    /** Why this process's last pass removed no orphans, for operators. */
+    get problem() {
+      return problem
+    },
+    /** Ends the current pass after the file it is checking. */
+    stop: () => void (isStopped = true),
   }
 
-  /** Why this process's last pass removed no orphans, for operators. */
-  get problem(): string | undefined {
-    return this.#problem
-  }
-
-  /** Ends the current pass after the file it is checking. */
-  stop(): void {
-    this.#stopped = true
-  }
-
-  async run({ everyMs = 0, allowMassRemoval = false }: FileSweepOptions = {}): Promise<FileSweepReport> {
+  async function run({ everyMs = 0, allowMassRemoval = false }: FileSweepOptions = {}): Promise<FileSweepReport> {
     const report: FileSweepReport = { uploads: 0, orphans: 0 }
     try {
-      const pass = await beginFilePass(this.#ports, everyMs)
+      const pass = await beginFilePass(ports, everyMs)
       if (!pass) return report
-      this.#problem = pass.isOwn ? undefined : pass.problem
+      problem = pass.isOwn ? undefined : pass.problem
       if (!pass.isOwn) return report
-      report.uploads = await this.#removeUnusedUploads(pass.now)
-      report.orphans = await this.#removeOrphans(pass.now, allowMassRemoval)
-      report.orphans += await this.#removeCheckpoints(pass.now)
+      report.uploads = await removeUnusedUploads(pass.now)
+      report.orphans = await removeOrphans(pass.now, allowMassRemoval)
+      report.orphans += await removeCheckpoints(pass.now)
     } catch (error) {
-      this.#ports.logger.warn({ err: error }, 'The sweep of files did not finish; the next one repeats it.')
+      logger.warn({ err: error }, 'The sweep of files did not finish; the next one repeats it.')
     }
     return report
   }
 
-  async #removeUnusedUploads(now: number): Promise<number> {
-    const { blobs, options } = this.#ports
+  async function removeUnusedUploads(now: number): Promise<number> {
     const before = now - options.retention.unusedUploadsMs
     let removed = 0
     for await (const { key, modifiedAt } of blobs.list(uploadsPrefix)) {
-      if (this.#stopped) break
-      if (modifiedAt < before && !(await isUploadInUse(key, this.#ports))) removed += await this.#remove(key)
+      if (isStopped) break
+      if (modifiedAt < before && !(await isUploadInUse(key, ports))) removed += await remove(key)
     }
     return removed
   }
 
   /** Checkpoints of jobs that no longer exist, or that ended and are not kept for a retry. */
-  async #removeCheckpoints(now: number): Promise<number> {
-    const { blobs, jobs, clock, options } = this.#ports
+  async function removeCheckpoints(now: number): Promise<number> {
     const before = now - options.retention.orphansMs
     let removed = 0
     let jobId: string | undefined
     let isNeeded = false
     for await (const { key, modifiedAt } of blobs.list(checkpointsPrefix)) {
-      if (this.#stopped) break
+      if (isStopped) break
       const owner = jobOfCheckpoint(key)
       if (owner === undefined || modifiedAt > before) continue
       if (owner !== jobId) {
         const job = await jobs.get((jobId = owner))
         isNeeded = job !== undefined && (!isTerminal(job) || keepsWork(job, await clock.time()))
       }
-      if (!isNeeded) removed += await this.#remove(key)
+      if (!isNeeded) removed += await remove(key)
     }
     return removed
   }
 
   /** Results of deleted jobs and of superseded claims, and leftovers of interrupted writes. */
-  async #removeOrphans(now: number, allowMassRemoval: boolean): Promise<number> {
-    const { blobs, jobs, options, logger } = this.#ports
+  async function removeOrphans(now: number, allowMassRemoval: boolean): Promise<number> {
     const before = now - options.retention.orphansMs
     const orphans: string[] = []
     let files = 0
     let job: JobRecord | undefined
     let jobId: string | undefined
     for await (const { key, modifiedAt } of blobs.list(resultsPrefix)) {
-      if (this.#stopped) return 0
+      if (isStopped) return 0
       const result = parseResultKey(key)
       if (!result) continue
       files++
@@ -107,28 +101,28 @@ export class FileSweep {
       if (!job || isOrphan(job, key, result)) orphans.push(key)
     }
     if (files >= fewFiles && orphans.length > files / 2 && !allowMassRemoval) {
-      this.#problem =
+      problem =
         'Most result files belong to no job that the job store knows, so none was removed. Is this the right ' +
         'store, and is it complete? If the files may be deleted, call engine.sweep({ files: true, ' +
         'allowMassRemoval: true }).'
-      logger.error({ files, orphans: orphans.length }, this.#problem)
+      logger.error({ files, orphans: orphans.length }, problem)
       return 0
     }
     let removed = 0
     for (const key of orphans) {
-      if (this.#stopped) return removed
-      removed += await this.#remove(key)
+      if (isStopped) return removed
+      removed += await remove(key)
     }
     return removed + ((await blobs.cleanUp?.(before)) ?? 0)
   }
 
   /** A file that cannot be removed does not stop the others. */
-  async #remove(key: string): Promise<0 | 1> {
+  async function remove(key: string): Promise<0 | 1> {
     try {
-      await this.#ports.blobs.delete(key)
+      await blobs.delete(key)
       return 1
     } catch (error) {
-      this.#ports.logger.warn({ key, err: error }, 'A file that belongs to nothing could not be removed.')
+      logger.warn({ key, err: error }, 'A file that belongs to nothing could not be removed.')
       return 0
     }
   }

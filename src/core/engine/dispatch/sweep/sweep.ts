@@ -1,29 +1,18 @@
 import { jobResultsPrefix } from '../../job/blob-keys.js'
-import type { JobEvents } from '../../events.js'
 import { jobCheckpointPrefix } from '../../job/checkpoint-keys.js'
 import { canceled, jobError, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import { dayOf } from '../../job/quota.js'
 import { JobLinks } from '../../links/job-links.js'
-import type { EngineOptions } from '../../options.js'
-import type { BlobStore } from '../../ports/blob-store.js'
-import type { JobStore } from '../../ports/job-store.js'
-import type { Logger } from '../../ports/logger.js'
-import type { StoreClock } from '../../store-clock.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
 import type { StoreContact } from '../store-contact.js'
 import { removeUploads } from './uploads.js'
+import type { SharedParts } from '../../engine-parts.js'
 
-export interface SweepPorts {
+export interface SweepPorts extends Pick<SharedParts, 'events' | 'jobs' | 'clock' | 'blobs' | 'options' | 'logger'> {
   /** Called with each job that the sweep ended. */
   onEnd(job: JobRecord): void
-  events: JobEvents
-  jobs: JobStore
-  clock: StoreClock
   contact: StoreContact
-  blobs: BlobStore
-  options: EngineOptions
-  logger: Logger
 }
 
 /** What one sweep did. */
@@ -45,45 +34,42 @@ const mostLostMs = 30_000
 /** Sweeps per tidying of the ledger, which is kept by days. */
 const ledgerRounds = 20
 
+export type Sweep = ReturnType<typeof jobSweep>
+
 /**
  * Finishes what a crash left undone and removes expired results and records. Every step may be repeated, interrupted,
  * or run by several processes at once.
  */
-export class Sweep {
-  readonly #ports: SweepPorts
+export function jobSweep(ports: SweepPorts) {
+  const { jobs, blobs, clock, contact, events, options, logger, onEnd } = ports
   /** Jobs for which a step failed: they come after those for which it may succeed. */
-  readonly #failed: Record<SweepReason, Set<string>> = {
+  const failures: Record<SweepReason, Set<string>> = {
     deleted: new Set(),
     expired: new Set(),
     overdue: new Set(),
     abandoned: new Set(),
   }
+  let round = 0
+  return { run, endUnheld }
 
-  #round = 0
-
-  constructor(ports: SweepPorts) {
-    this.#ports = ports
-  }
-
-  async run(): Promise<Pick<SweepReport, 'deleted' | 'expired' | 'missed' | 'purged'>> {
-    const { jobs, blobs } = this.#ports
-    const deleted = await this.#each('deleted', (job) => finishDeletion(job, this.#ports))
-    const expired = await this.#each('expired', async (job) => {
+  async function run(): Promise<Pick<SweepReport, 'deleted' | 'expired' | 'missed' | 'purged'>> {
+    const deleted = await each('deleted', (job) => finishDeletion(job, ports))
+    const expired = await each('expired', async (job) => {
       await blobs.deletePrefix(jobResultsPrefix(job.id), { app: job.app })
       await jobs.apply(job.id, { kind: 'expire' })
     })
-    const missed = (await this.#endUnheldJobs('overdue')) + (await this.#endUnheldJobs('abandoned'))
-    await this.#step('lapsed', () => this.#releaseLapsed())
-    const purged = await this.#step('purged', () => this.#purgeOldJobs())
-    if (this.#round++ % ledgerRounds === 0) await this.#step('usage', () => this.#tidyLedger())
+    const missed = (await endUnheldJobs('overdue')) + (await endUnheldJobs('abandoned'))
+    await step('lapsed', releaseLapsed)
+    const purged = await step('purged', purgeOldJobs)
+    if (round++ % ledgerRounds === 0) await step('usage', tidyLedger)
     return { deleted, expired, missed, purged }
   }
 
-  async #step(step: string, work: () => Promise<number | void>): Promise<number> {
+  async function step(name: string, work: () => Promise<number | void>): Promise<number> {
     try {
       return (await work()) ?? 0
     } catch (error) {
-      this.#ports.logger.warn({ step, err: error }, 'A step of the sweep failed; the next sweep repeats it.')
+      logger.warn({ step: name, err: error }, 'A step of the sweep failed; the next sweep repeats it.')
       return 0
     }
   }
@@ -94,10 +80,10 @@ export class Sweep {
    * @param work resolves with `false` where there was nothing to do
    * @returns for how many jobs it was done
    */
-  #each(reason: SweepReason, work: (job: JobRecord) => Promise<boolean | void>): Promise<number> {
-    return this.#step(reason, async () => {
-      const failed = this.#failed[reason]
-      const due = await this.#ports.jobs.due(reason, batch + failed.size)
+  function each(reason: SweepReason, work: (job: JobRecord) => Promise<boolean | void>): Promise<number> {
+    return step(reason, async () => {
+      const failed = failures[reason]
+      const due = await jobs.due(reason, batch + failed.size)
       const fresh = due.filter(({ id }) => !failed.has(id))
       const again = due.filter(({ id }) => failed.has(id))
       failed.clear()
@@ -113,7 +99,7 @@ export class Sweep {
         } catch (error) {
           failed.add(job.id)
           lostMs += performance.now() - beganAt
-          this.#ports.logger.warn(
+          logger.warn(
             { step: reason, jobId: job.id, err: error },
             'A step of the sweep failed for a job; the next sweep tries again.',
           )
@@ -124,20 +110,18 @@ export class Sweep {
   }
 
   /** Works even if no live worker could claim them. */
-  async #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
-    const { contact } = this.#ports
-    const ended = await this.#each(reason, async (due) => {
+  async function endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
+    const ended = await each(reason, async (due) => {
       // After an outage, a worker that is back may still end the job itself.
       if (reason === 'abandoned' && due.lease !== null && due.lease.until > (await contact.lapsedBefore())) return false
-      return (await this.endUnheld(due)) !== undefined
+      return (await endUnheld(due)) !== undefined
     })
     // A deadline is a promise, so the others do not wait for the next sweep.
-    return ended < batch ? ended : ended + (await this.#endUnheldJobs(reason))
+    return ended < batch ? ended : ended + (await endUnheldJobs(reason))
   }
 
   /** Ends a job that nobody runs, if it was canceled or has missed its deadline; `undefined`: it goes on, or is over. */
-  async endUnheld(due: JobRecord): Promise<JobRecord | undefined> {
-    const { jobs, events, onEnd, options } = this.#ports
+  async function endUnheld(due: JobRecord): Promise<JobRecord | undefined> {
     const job = await jobs.apply(due.id, {
       ...(due.cancelRequested
         ? { kind: 'cancel', error: jobError(canceled()) }
@@ -155,8 +139,7 @@ export class Sweep {
    * With no live worker to take them over, jobs of lost workers would count as running forever. By then a worker that
    * is only cut off has given up, too.
    */
-  async #releaseLapsed(): Promise<void> {
-    const { jobs, clock, events, options } = this.#ports
+  async function releaseLapsed(): Promise<void> {
     const lapsed = await jobs.due('lapsed', batch)
     if (lapsed.length === 0) return
     const lapsedBefore = (await clock.time()) - options.dispatch.storageOutageMs
@@ -166,14 +149,12 @@ export class Sweep {
     }
   }
 
-  async #tidyLedger(): Promise<void> {
-    const { jobs, clock, options } = this.#ports
+  async function tidyLedger(): Promise<void> {
     const keepFromDay = dayOf((await clock.time()) - options.retention.usageMs)
     await jobs.ledger?.tidy({ keepFromDay })
   }
 
-  async #purgeOldJobs(): Promise<number> {
-    const { jobs, clock, options } = this.#ports
+  async function purgeOldJobs(): Promise<number> {
     const endedBefore = (await clock.time()) - options.retention.jobsMs
     const purged = await jobs.purge({ endedBefore, limit: batch })
     return purged.length

@@ -1,27 +1,17 @@
 import { isOfTicket, usedTicketKey } from '../../job/blob-keys.js'
 import type { JobRecord } from '../../job/job.js'
 import { keepsInputs } from '../../job/retry.js'
-import type { EngineOptions } from '../../options.js'
-import type { BlobStore } from '../../ports/blob-store.js'
-import type { JobStore } from '../../ports/job-store.js'
-import type { StoreClock } from '../../store-clock.js'
-
-interface UploadPorts {
-  jobs: JobStore
-  clock: StoreClock
-}
-
-interface RemovalPorts extends UploadPorts {
-  blobs: BlobStore
-  options: Pick<EngineOptions, 'retention'>
-}
+import type { SharedParts } from '../../engine-parts.js'
 
 /**
  * Removes the uploaded inputs of a deleted job, except those that another job needs. When a job ends, retention removes
  * them: a second job may use the same upload, and a ticket accepts no second file while the first exists. Afterwards a
  * mark says that it was used, as long as the ticket may live; retention removes it like an unused upload.
  */
-export async function removeUploads(job: JobRecord, ports: RemovalPorts): Promise<void> {
+export async function removeUploads(
+  job: JobRecord,
+  ports: Pick<SharedParts, 'jobs' | 'clock' | 'blobs' | 'options'>,
+): Promise<void> {
   const { blobs, clock, options } = ports
   // An upload is older than its jobs.
   const mayHaveTicket = (await clock.time()) - job.createdAt <= options.retention.unusedUploadsMs
@@ -37,7 +27,10 @@ export async function removeUploads(job: JobRecord, ports: RemovalPorts): Promis
 const mostFailed = 100
 
 /** Whether a job waits for the upload, uses it, or may be retried with it. */
-export async function isUploadInUse(key: string, { jobs, clock }: UploadPorts): Promise<boolean> {
+export async function isUploadInUse(
+  key: string,
+  { jobs, clock }: Pick<SharedParts, 'jobs' | 'clock'>,
+): Promise<boolean> {
   if ((await jobs.count({ uploadKey: key, statuses: ['QUEUED', 'STARTED'] }, { max: 1 })) > 0) return true
   const failed = await jobs.list({ uploadKey: key, statuses: ['FAILED'], limit: mostFailed })
   if (failed.length === 0 || failed.length === mostFailed) return failed.length > 0
