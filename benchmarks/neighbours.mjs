@@ -10,7 +10,8 @@
 // thing at a time: what those cost the others is due to load, and only the rest to hostility.
 //
 // In the real world, hostile applications have machines of their own. Here their requests take CPU time that the
-// service needs, so they have a lower priority, and the report says how long the service's event loop waited for a CPU.
+// service and its jobs need, so they have a session with a lower priority than both, and the report says how long the
+// service's event loop waited for a CPU.
 // If other programs use the CPUs, too, `--real-time` (Linux, as root) gives the service and the others priority over
 // all of them; V8's own threads come after the main thread. A database on this machine needs a priority above both
 // (`chrt --rr 3`), as it has processors of its own elsewhere. V8's heap is kept as `stemwork serve` keeps it. The disk
@@ -19,8 +20,9 @@
 // Options: --store=postgres://... (default: SQLite), --hostile=1,5,10,25, --seconds=N (of each phase), --rounds=N,
 // --real-time, --profile=FOLDER (CPU profile of the service). STEMWORK_BENCHMARK_LANES=stream,zip limits the storm to
 // these.
-import { fork } from 'node:child_process'
+import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -67,6 +69,8 @@ async function measure(count) {
   try {
     const { child: service, first } = await start('service', folder, database.url, applications)
     const { base, keys } = first
+    const demoting = isRealTime && setInterval(demoteChildren, 200, service.pid, new Set())
+    service.once('exit', () => clearInterval(demoting))
     const { child: wellBehaved } = await start('others', base, folder, 'steady', ...keys.slice(applications - others))
     const { child: busy } = await start('others', base, folder, 'busy', ...keys.slice(0, count))
     const { child: hostile } = await start('hostile', base, ...keys.slice(0, count))
@@ -100,11 +104,23 @@ async function measure(count) {
 /** The options that start a process. */
 function launch(name, isOutside) {
   const profiling = name === 'service' && profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []
-  if (!isRealTime) return { execArgv: profiling }
+  if (!isRealTime) return { execArgv: profiling, detached: isOutside }
   const env = { ...process.env, STEMWORK_BENCHMARK_REAL_TIME: 'true' }
   // At any normal priority it is behind the service.
-  if (isOutside) return { env }
+  if (isOutside) return { env, detached: true }
   return { execPath: 'chrt', execArgv: ['--rr', '2', process.execPath, ...profiling], env }
+}
+
+/**
+ * Jobs inherit the service's real-time priority, which is meant for it alone. Not done by the service itself, whose
+ * event loop would wait for each start of `chrt`.
+ */
+function demoteChildren(pid, demoted) {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+  for (const child of children.filter((child) => child && !demoted.has(child))) {
+    demoted.add(child)
+    spawn('chrt', ['--other', '--pid', '0', child], { stdio: 'ignore' })
+  }
 }
 
 async function phase(wellBehaved, service, forSeconds) {

@@ -3,8 +3,8 @@
 import { createServer as createHttpServer, get } from 'node:http'
 import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:net'
-import { setPriority } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import { setSessionPriority } from '../../build/core/engine/runner/process-priority.js'
 import { client, json } from '../fairness/api.mjs'
 
 const [base, ...keys] = process.argv.slice(2)
@@ -31,8 +31,8 @@ await new Promise((resolve) => dead.server.close(resolve))
 let storming = gate()
 let calm = pause()
 const prepared = await Promise.all(keys.map((key) => prepare(client(base, key, { sockets: 32 }), key)))
-// In the real world they have machines of their own. Here they only get the CPU time that the others leave.
-if (!process.env.STEMWORK_BENCHMARK_REAL_TIME) setPriority(19)
+// In the real world they have machines of their own. Here they only get the CPU time that the others and jobs leave.
+await setSessionPriority(process.pid, 19)
 for (const one of prepared) storm(one)
 process.on('message', (what) => {
   if (what === 'storm') {

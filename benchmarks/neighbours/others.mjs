@@ -3,8 +3,8 @@
 // pause.
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setPriority } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import { setSessionPriority } from '../../build/core/engine/runner/process-priority.js'
 import { atRate, client, json } from '../fairness/api.mjs'
 
 const [base, folder, pace, ...keys] = process.argv.slice(2)
@@ -20,7 +20,7 @@ let stop = new AbortController()
 let ended = Promise.resolve()
 const probe = await open(join(folder, `probe-${pace}`), 'w')
 // Like the hostile applications, for which they stand in.
-if (pace === 'busy' && !process.env.STEMWORK_BENCHMARK_REAL_TIME) setPriority(19)
+if (pace === 'busy') await setSessionPriority(process.pid, 19)
 
 process.on('message', ({ kind }) => (kind === 'start' ? start() : void stopAndTell()))
 process.on('disconnect', () => process.exit())

@@ -5,7 +5,7 @@ import { fsBlobs } from '../../dist/adapters/blobs/fs/index.js'
 import { createApplication, createHandler, issueKey } from '../../dist/http/index.js'
 import { serve } from '../../dist/http/mounts/node.js'
 import { keepHeapRoom } from '../../build/cli/heap-room.js'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -35,11 +35,7 @@ for (let n = 0; n < Number(applications); n++) {
   keys.push((await issueKey(store, id)).key)
 }
 
-const demoted = new Set()
-if (process.env.STEMWORK_BENCHMARK_REAL_TIME) {
-  demoteCollector()
-  setInterval(demoteChildren, 200).unref()
-}
+if (process.env.STEMWORK_BENCHMARK_REAL_TIME) demoteCollector()
 
 let peak = process.memoryUsage()
 setInterval(() => {
@@ -68,15 +64,6 @@ function demoteCollector() {
     .sort((a, b) => a - b)
   // The main thread comes first, then V8's five, then those of libuv.
   for (const id of threads.slice(1, 6)) execFileSync('chrt', ['--rr', '--pid', '1', String(id)])
-}
-
-/** Child processes inherit the real-time priority, which is meant for this process alone. */
-function demoteChildren() {
-  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
-  for (const pid of children.filter((child) => child && !demoted.has(child))) {
-    demoted.add(pid)
-    spawn('chrt', ['--other', '--pid', '0', pid], { stdio: 'ignore' })
-  }
 }
 
 /** How long the main thread was runnable without a CPU (Linux). */
