@@ -3,6 +3,7 @@ import type { JobRecord } from '../job/job.js'
 import { labelsOf } from '../job/pool.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { within } from '../ports/within.js'
 import { remembered } from '../limits/remembered.js'
 import {
   meanSeconds,
@@ -32,6 +33,8 @@ const warmMs = 600_000
 /** How long an order to a worker that has since died is kept. */
 const orderMs = 600_000
 const orderTries = 5
+/** A store that takes longer to remove an entry does not answer. */
+const removalMs = 1_500
 /** Number of jobs in the moving average. */
 const rememberedJobs = 50
 
@@ -93,12 +96,15 @@ export class WorkerRegistry {
     }, this.#beatMs).unref()
   }
 
-  /** Removes this worker from the list. */
-  async stop(): Promise<void> {
-    if (this.#timer === undefined) return
+  /** Removes this worker from the list. Returns whether the store answered; without it, the entry expires. */
+  async stop(): Promise<boolean> {
+    if (this.#timer === undefined) return true
     clearTimeout(this.#timer)
-    await this.#beating
-    await this.#parts.jobs.documents.delete(workerKind, this.#key).catch(() => {})
+    const removing = this.#beating.then(() => this.#parts.jobs.documents.delete(workerKind, this.#key)).catch(() => {})
+    return await within(removing, removalMs, () => new Error('late')).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** Records the duration of a job that succeeded here. */
