@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 
@@ -9,7 +10,7 @@ const patienceMs = 120_000
  * now, this waits.
  */
 export function madeOnce(name: string, make: (folder: string) => void): string {
-  const folder = join(inject('madeOnce'), name)
+  const folder = join(folderOfRun(), name)
   const done = `${folder}.done`
   for (const begin = Date.now(); !existsSync(done);) {
     if (isFirst(folder)) {
@@ -25,6 +26,22 @@ export function madeOnce(name: string, make: (folder: string) => void): string {
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
   }
   return folder
+}
+
+let own: string | undefined
+
+/** In a benchmark, which is no run of tests, one of this process. */
+function folderOfRun(): string {
+  try {
+    return inject('madeOnce')
+  } catch {
+    if (own !== undefined) return own
+    const made = mkdtempSync(join(tmpdir(), 'stemwork-made-once-'))
+    // Servers that are not root read from it.
+    chmodSync(made, 0o755)
+    process.once('exit', () => rmSync(made, { recursive: true, force: true }))
+    return (own = made)
+  }
 }
 
 function isFirst(folder: string): boolean {

@@ -53,6 +53,7 @@ export function Library(props: LibraryProps) {
 
   const jobs = list.isRead ? list.places.filter(({ id }) => !deletions.hidden.has(id)) : undefined
   const selected = jobs?.filter(({ id }) => chosen.has(id)) ?? []
+  const separates = /stems/.test(choices.workflow)
   const isFiltered = Object.values(filters).some((value) => value !== undefined)
   const choose = (ids: readonly string[], isChosen: boolean) =>
     setChosen((all) => new Set(isChosen ? [...all, ...ids] : [...all].filter((id) => !ids.includes(id))))
@@ -76,11 +77,11 @@ export function Library(props: LibraryProps) {
     <>
       <section class="stack send screen" ref={sending} aria-labelledby="send-title">
         <h1 id="send-title" tabIndex={-1}>
-          {/stems/.test(choices.workflow) ? 'Separate a song' : 'Send a song'}
+          {separates ? 'Separate a song' : 'Send a song'}
         </h1>
         <DropZone onFiles={(files) => isCorrected(sending.current) && uploads.with((queue) => queue.add(files))} />
         <JobChoices client={client} workflows={workflows} choices={choices} refusals={refusals} onChange={onChoices} />
-        <OnDeviceChoice />
+        {separates && <OnDeviceChoice />}
       </section>
       <section class="stack" aria-labelledby="jobs-title">
         <div class="line">

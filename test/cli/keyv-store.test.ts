@@ -94,6 +94,24 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     await proxy.close()
   })
 
+  test('a service does not wait for it as it ends', async () => {
+    const proxy = await startSilentProxy(redis.url)
+    const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32) }
+    const words = ['--store', proxy.url, '--blobs', 'file:/tmp', '--grace', '0']
+    const { process: service } = await startService(words, env)
+    onTestFinished(() => service.kill('SIGKILL'))
+    await proxy.silence()
+    service.kill('SIGTERM')
+    // Not as long as for a part that does not close: that would be said.
+    expect((await service.finished()).stderr).not.toContain('did not close within')
+    await proxy.close()
+    // It could not give back its lock.
+    const store = new KeyvRedis(redis.url)
+    const client = (await store.getClient()) as { del(key: string): Promise<unknown> }
+    await client.del('stemwork:owner')
+    await store.disconnect()
+  })
+
   test('a service that was killed on this machine stops none', async () => {
     const keyv = new Keyv({ store: new KeyvRedis(redis.url), namespace: 'stemwork' })
     const { pid } = spawnSync(process.execPath, ['-e', ''])

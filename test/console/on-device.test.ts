@@ -45,6 +45,14 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
       expect(bytes.toString('latin1', 0, 4)).toBe('RIFF')
       expect(bytes.length).toBeGreaterThan(100_000)
     }
+    // It is offered only in place of a workflow that separates, and comes back with what was made.
+    const workflows = page.getByLabel('Workflow').first()
+    const separation = await workflows.inputValue()
+    await workflows.selectOption('Held')
+    await page.getByRole('heading', { name: 'Send a song' }).waitFor()
+    expect(await button.count()).toBe(0)
+    await workflows.selectOption(separation)
+    await row.getByText('Separated.').waitFor()
     await row.getByRole('button', { name: 'Remove stereo.mp3' }).click()
     expect(await row.count()).toBe(0)
     expect(sent).toEqual([])

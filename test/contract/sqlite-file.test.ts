@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import Database from 'libsql'
 import { describe, expect, test } from 'vitest'
 import { fullJob, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
+import { countUnfilledSql } from '../../src/adapters/stores/sqlite/fill-search.js'
 import { migrations } from '../../src/adapters/stores/sqlite/schema.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
@@ -22,6 +23,27 @@ describe('a SQLite file', () => {
     for (const at of [join(directory, 'file', 'jobs.db'), join(directory, 'file', 'below', 'jobs.db')])
       await expect(open(at)).rejects.toThrow('a file is where its folder should be. Name another path.')
     await expect(open(directory)).rejects.toThrow('is a folder. Name a file.')
+  })
+
+  test('of an earlier schema is brought up to date in little memory, however large it is', async () => {
+    await mkdir(dirname(path), { recursive: true })
+    const database = new Database(path)
+    database.exec(`${migrations.slice(0, 12).join(';')}; PRAGMA user_version = 12`)
+    const add = database.prepare(
+      `INSERT INTO jobs (id, app, created_at, status, workflow, deleted, record)
+      VALUES (?, 'a', 1, 'FAILED', 'w', 0, ?)`,
+    )
+    database.exec('BEGIN')
+    for (let id = 0; id < 20_000; id++) add.run([`${id}`, `{"padding":"${'x'.repeat(4000)}"}`])
+    database.exec('COMMIT')
+    database.close()
+    const { size } = await stat(path)
+    const before = process.memoryUsage().rss
+    const { jobs, close } = sqliteStores({ path, logger: silentLogger })
+    expect(await jobs.recordBytes('a')).toBeGreaterThan(size / 2)
+    expect(process.memoryUsage().rss - before).toBeLessThan(size / 2)
+    close()
+    expect(await readdir(dirname(path))).toEqual(['jobs.db'])
   })
 
   test('keeps jobs and applications from one opening to the next', async () => {
@@ -78,7 +100,7 @@ describe('a SQLite file', () => {
     const said: string[] = []
     const logger = { ...silentLogger, info: (_fields: object, message: string) => void said.push(message) }
     const { jobs, close } = sqliteStores({ path, logger })
-    expect(said).toEqual(['The job database is being upgraded. This takes a few seconds per GB.'])
+    expect(said).toEqual([expect.stringContaining('The job database is being upgraded.')])
     expect(await jobs.resultBytes('a')).toBe(42)
     expect(await jobs.count({ app: 'a', search: 'lodz' })).toBe(1)
     const claimed: (string | undefined)[] = []
@@ -317,6 +339,10 @@ describe('every query of the SQLite store', () => {
     const plan = explain(countSql({ uploadKey: 'k', statuses: ['QUEUED', 'STARTED'] }).text, 3)
     expect(plan).toMatch(/job_uploads_by_key/)
     expect(plan).not.toMatch(/SCAN jobs/)
+  })
+
+  test('finds the rows without a text for searches by index, as it looks for them at each start', () => {
+    expect(explain(countUnfilledSql)).toMatch(/USING INDEX jobs_unfolded/)
   })
 
   function explain(sql: string, maxParameters = Infinity): string {

@@ -112,6 +112,18 @@ describe('an archive', () => {
     },
   )
 
+  test('is refused before its first byte if a file of it was lost', async () => {
+    const [kept, lost] = [await archived('kept', Buffer.from('kept')), await archived('lost', Buffer.from('lost'))]
+    const { url } = await link(`job=${kept}&job=${lost}`)
+    const file = (await service.engine.get(lost))?.outputs?.vocals?.key ?? ''
+    await service.engine.blobs.delete(file)
+    const answer = await fetch(url)
+    expect([answer.status, await answer.text()]).toEqual([
+      404,
+      expect.stringContaining('no longer in the storage of the service'),
+    ])
+  })
+
   test('of more than 4 GiB has the fields of ZIP64, which its announced length includes', () => {
     const long = { ...entry('a.wav', Buffer.alloc(0)), bytes: 5e9 }
     const [blocks, local, descriptor, central, end] = [Math.ceil(5e9 / 0xffff), 30 + 20, 24, 46 + 28, 56 + 20 + 22]

@@ -10,6 +10,7 @@ import { paced } from '../routing/paced-stream.js'
 import { grantOf, refuseExpired } from './storage-link.js'
 import { zipBytes, type ZipEntry, zipStream } from './zip.js'
 import type { HttpEngine } from '../http-engine.js'
+import { lostResult } from './download.js'
 import { downloadName, songName } from './download-name.js'
 
 /** Jobs whose results one archive may hold. */
@@ -112,7 +113,7 @@ export const archiveRoutes = [
     description: 'Use the `url` of an archive unchanged.',
     access: 'link',
     answer: { description: 'The file.', contentType: 'application/zip' },
-    problems: ['FORBIDDEN', 'GONE', 'RATE_LIMITED'],
+    problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE', 'RATE_LIMITED'],
     handle: (call) => downloadArchive(call),
   }),
 ]
@@ -155,6 +156,14 @@ function archiveKey(ids: readonly string[]): string {
   return `archive/${ids.join(',')}`
 }
 
+/** Once the answer has begun, it could only break off. */
+async function refuseLost(jobs: readonly JobRecord[], blobs: HttpEngine['blobs']): Promise<void> {
+  for (const job of jobs) {
+    const found = await Promise.all(keptOutputs(job).map(({ key }) => blobs.stat(key)))
+    if (found.includes(undefined)) throw lostResult()
+  }
+}
+
 async function downloadArchive(call: Call): Promise<ApiAnswer> {
   const { engine, options, downloads, turns } = call.service
   const ids = call.search.getAll('job')
@@ -165,6 +174,7 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
   const jobs = (await existing(call, grant.app, ids).finally(endTurn)).filter((job) => keptOutputs(job).length > 0)
   if (jobs.length === 0)
     throw new Problem('GONE', 'The results of these jobs were deleted or have expired. Create the jobs again.')
+  await refuseLost(jobs, engine.blobs)
   const entries = archiveEntries(jobs, engine.blobs)
   const headers = {
     'content-type': 'application/zip',

@@ -115,10 +115,13 @@ async function missing(call: Call, key: string): Promise<Problem> {
   const job = await call.service.engine.get(result.jobId)
   if (job?.expired)
     return new Problem('GONE', 'The result files of this job have expired and were removed. Create the job again.')
+  const isOutput = Object.values(job?.outputs ?? {}).some((output) => output.key === key)
+  return isOutput ? lostResult() : notFound('There is no such file.')
+}
+
+export function lostResult(): Problem {
   return notFound(
-    Object.values(job?.outputs ?? {}).some((output) => output.key === key)
-      ? 'This file of a finished job is no longer in the storage of the service. Create the job again, and tell the ' +
-          'operator that files are missing.'
-      : 'There is no such file.',
+    'This file of a finished job is no longer in the storage of the service. Create the job again, and tell the ' +
+      'operator that files are missing.',
   )
 }

@@ -5,10 +5,12 @@ import type { Logger } from '../../../core/engine/ports/logger.js'
 const rowsAtOnce = 1000
 const sayEachMs = 1000
 
+export const countUnfilledSql = 'SELECT count(*) AS of FROM jobs WHERE search IS NULL'
+
 /** Gives rows of an earlier version their text for searches. Continues where a killed process stopped. */
 export function fillSearch(database: Database.Database, logger: Logger): void {
   // By the index of these rows: nearly always there are none.
-  const { of } = database.prepare('SELECT count(*) AS of FROM jobs WHERE search IS NULL').get() as { of: number }
+  const { of } = database.prepare(countUnfilledSql).get() as { of: number }
   // In the order of the table, in which neighbours share pages: a third of the time that the order of ids takes.
   const find = database.prepare(
     `SELECT rowid AS row, batch_name AS batchName, iif(json_valid(record), json_extract(record, '$.name'), NULL) AS name

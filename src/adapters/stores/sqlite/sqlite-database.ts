@@ -43,7 +43,7 @@ export class SqliteDatabase {
       this.#database.exec('PRAGMA wal_autocheckpoint = 400')
       // Takes the lock: the system's own lock on the file, which ends with the process, however that ends.
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
-      this.#migrate(logger)
+      this.#migrate(path, logger)
       fillSearch(this.#database, logger)
       this.#log = syncedFile(`${path}-wal`)
     } catch (error) {
@@ -123,7 +123,7 @@ export class SqliteDatabase {
     return statement
   }
 
-  #migrate(logger: Logger): void {
+  #migrate(path: string, logger: Logger): void {
     const row = this.#database.prepare('PRAGMA user_version').get() as { user_version: number }
     const taken = row.user_version
     if (taken > migrations.length) {
@@ -132,11 +132,19 @@ export class SqliteDatabase {
           `${migrations.length}). Update the library.`,
       )
     }
-    if (taken > 0 && taken < migrations.length)
-      logger.info({}, 'The job database is being upgraded. This takes a few seconds per GB.')
+    if (taken > 0 && taken < migrations.length) {
+      logger.info(
+        {},
+        'The job database is being upgraded. This takes up to a minute per GB, in which this process does nothing else.',
+      )
+      // Temporary data would otherwise be in memory, as much as the file has.
+      const folder = dirname(path).replaceAll("'", "''")
+      this.#database.exec(`PRAGMA temp_store = FILE; PRAGMA temp_store_directory = '${folder}'`)
+    }
     for (let step = taken; step < migrations.length; step++) {
       this.#database.exec(`BEGIN IMMEDIATE; ${migrations[step]}; PRAGMA user_version = ${step + 1}; COMMIT`)
     }
+    this.#database.exec("PRAGMA temp_store = DEFAULT; PRAGMA temp_store_directory = ''")
   }
 }
 

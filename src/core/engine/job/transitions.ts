@@ -176,10 +176,9 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
   if ('token' in change && !isHeld(job, change)) return undefined
   switch (change.kind) {
     case 'heartbeat': {
-      const { progress, stage, kept = false, used } = change
-      const { lease, ...held } = renewed(job, now + change.leaseMs, kept)
-      const renewedLease = lease && used ? { ...lease, used } : lease
-      return { ...held, lease: renewedLease, progress: Math.max(job.progress, progress), stage }
+      const { progress, stage, kept, used } = change
+      const held = renewed(job, now + change.leaseMs, { kept, used })
+      return { ...held, progress: Math.max(job.progress, progress), stage }
     }
     case 'succeed':
       return settled(change.used, {
@@ -217,7 +216,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       }
     case 'step': {
       const { step, leaseMs } = change
-      return { ...renewed(job, now + leaseMs, step.state === 'done'), steps: withStep(job.steps, step) }
+      return { ...renewed(job, now + leaseMs, { kept: step.state === 'done' }), steps: withStep(job.steps, step) }
     }
     case 'suspend':
       return {
@@ -245,10 +244,9 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       if (job.deleted || isTerminal(job) || job.deadline === null || job.deadline > now) return undefined
       return endedUnheld(job, now, change)
     case 'release':
-      if (job.deleted || job.status !== 'STARTED' || !isLapsed(job, Math.min(now, change.lapsedBefore)))
-        return undefined
-      // It will be canceled, which needs no worker.
-      if (job.cancelRequested) return undefined
+      // One that will be canceled needs no worker.
+      if (job.deleted || job.cancelRequested || job.status !== 'STARTED') return undefined
+      if (!isLapsed(job, Math.min(now, change.lapsedBefore))) return undefined
       return {
         ...withUse(released(job), job.lease?.used ?? {}),
         attempts: Math.max(0, job.attempts - 1),
@@ -297,9 +295,9 @@ function isHeld(job: JobRecord, { token, nonce = '' }: HeldClaim): boolean {
 }
 
 /** @param kept whether work was kept that no later attempt repeats */
-function renewed({ lease, ...job }: JobRecord, until: number, kept: boolean): JobRecord {
+function renewed(job: JobRecord, until: number, { kept = false, used }: { kept?: boolean; used?: Used }): JobRecord {
   const counts = kept ? { attempts: Math.min(job.attempts, 1), lapses: 0 } : {}
-  return { ...job, ...counts, lease: lease && { ...lease, until } }
+  return { ...job, ...counts, lease: job.lease && { ...job.lease, until, ...(used && { used }) } }
 }
 
 /** The job is resumed later; what this attempt used is counted when it ends. */
@@ -322,15 +320,13 @@ function deleted(job: JobRecord): JobRecord {
   return { ...job, deleted: true, lease: null, token: job.token + 1, idempotency: null }
 }
 
+type UnheldEnd = EndedJob & { error: JobError; force?: boolean }
+
 /** `undefined`: a worker holds the job, and its end is not forced. */
-function endedUnheld(
-  job: JobRecord,
-  now: number,
-  change: Extract<JobChange, { kind: 'cancel' | 'miss' }>,
-): JobRecord | undefined {
-  const { error } = change
+function endedUnheld(job: JobRecord, now: number, change: UnheldEnd): JobRecord | undefined {
+  const { error, force } = change
   const isHeldByWorker = job.status === 'STARTED' && !isLapsed(job, now)
-  if (isHeldByWorker && !('force' in change && change.force)) return undefined
+  if (isHeldByWorker && !force) return undefined
   const history = isHeldByWorker
     ? withEnd(job.history, now, 'failed', error.message)
     : withEnd(job.history, job.lease?.until ?? now, 'lapsed')

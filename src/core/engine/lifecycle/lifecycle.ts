@@ -71,8 +71,8 @@ export class Lifecycle {
     await dispatcher.start()
     this.#refuseClosed()
     await workers.start()
-    if (this.closing.aborted) return await workers.stop()
-    maintenance.start()
+    if (this.closing.aborted) await workers.stop()
+    else maintenance.start()
   }
 
   #close(timeoutMs: number): Promise<void> {
@@ -84,13 +84,22 @@ export class Lifecycle {
     waking.close()
     // An interrupted attempt sends no more heartbeats: after one lease, another worker may own its job.
     const dispatchMs = timeoutMs + options.dispatch.leaseMs
+    let left: Promise<boolean> | undefined
+    const unlessSilent = async (work: Promise<unknown>) => {
+      if (await (left ??= workers.stop())) await work
+      else await within(work, 0, () => new Error('The job store does not answer.'))
+    }
+    const stopDispatcher = async () => {
+      const stopped = dispatcher.stop(timeoutMs)
+      await within(stopped, timeoutMs, () => new Error('late')).catch(() => {})
+      await unlessSilent(stopped)
+    }
     return closeParts(
       [
-        [{ name: 'dispatcher', close: () => dispatcher.stop(timeoutMs), timeoutMs: dispatchMs }],
+        [{ name: 'dispatcher', close: stopDispatcher, timeoutMs: dispatchMs }],
         [
-          { name: 'sweep', close: () => maintenance.finished() },
-          { name: 'webhooks', close: () => outbox.close() },
-          { name: 'workers', close: () => workers.stop() },
+          { name: 'sweep', close: () => unlessSilent(maintenance.finished()) },
+          { name: 'webhooks', close: () => unlessSilent(outbox.close()) },
         ],
         [
           { name: 'queue', close: () => queue.close() },

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { JobRecord } from '../job/job.js'
 import { labelsOf } from '../job/pool.js'
 import type { SharedParts } from '../engine-parts.js'
+import { within } from '../ports/within.js'
 import { remembered } from '../limits/remembered.js'
 import {
   meanSeconds,
@@ -31,6 +32,8 @@ const warmMs = 600_000
 /** How long an order to a worker that has since died is kept. */
 const orderMs = 600_000
 const orderTries = 5
+/** A store that takes longer to remove an entry does not answer. */
+const removalMs = 1_500
 /** Number of jobs in the moving average. */
 const rememberedJobs = 50
 
@@ -90,12 +93,15 @@ export class WorkerRegistry {
     }, this.#beatMs).unref()
   }
 
-  /** Removes this worker from the list. */
-  async stop(): Promise<void> {
-    if (this.#timer === undefined) return
+  /** Removes this worker from the list. Returns whether the store answered; without it, the entry expires. */
+  async stop(): Promise<boolean> {
+    if (this.#timer === undefined) return true
     clearTimeout(this.#timer)
-    await this.#beating
-    await this.#parts.jobs.documents.delete(workerKind, this.#key).catch(() => {})
+    const removing = this.#beating.then(() => this.#parts.jobs.documents.delete(workerKind, this.#key)).catch(() => {})
+    return await within(removing, removalMs, () => new Error('late')).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** Records the duration of a job that succeeded here. */
