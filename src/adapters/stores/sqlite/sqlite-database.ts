@@ -135,7 +135,7 @@ export class SqliteDatabase {
     if (taken > 0 && taken < migrations.length) {
       logger.info(
         {},
-        'The job database is being upgraded. This takes up to a minute per GB, in which this process does nothing else.',
+        'The job database is being upgraded. This takes up to a minute per GB; this process does nothing else then.',
       )
       // Temporary data would otherwise be in memory, as much as the file has.
       const folder = dirname(path).replaceAll("'", "''")
