@@ -71,11 +71,12 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
-  tidyUp(() => ({ browser, service }))
+  // Runs after `tidyUp` has closed the pages, which would ask for what is gone.
   afterEach(async () => {
     const client = createClient({ baseUrl: service.base, apiKey: service.key })
     for (const { id } of (await client.listJobs()).jobs) await client.deleteJob(id)
   })
+  tidyUp(() => ({ browser, service }))
 
   /** The page of a song that was just sent. */
   async function opened(name: string, options?: BrowserContextOptions): Promise<Page> {
