@@ -121,6 +121,31 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
+  test('common lists are planned once a connection, and rare filters leave no statements there', async () => {
+    const one = new Pool({ connectionString: server.url, max: 1 })
+    const planned = async () => {
+      const { rows } = await one.query<{ runs: string }>(
+        'SELECT generic_plans + custom_plans AS runs FROM pg_prepared_statements',
+      )
+      return rows.map(({ runs }) => Number(runs))
+    }
+    try {
+      const { jobs } = postgresStores({ pool: one, schema })
+      const after = { createdAt: Date.now(), id: 'z' }
+      for (let n = 0; n < 10; n++) {
+        await jobs.list({ app: 'app-1', limit: 8, after })
+        await jobs.count({ app: 'app-1' }, { max: 100 })
+      }
+      assert.deepEqual(await planned(), [10, 10])
+      await jobs.list({ app: 'app-1', limit: 8, batchName: 'rare' })
+      await jobs.list({ app: 'app-1', limit: 8, uploadKey: 'rare' })
+      await jobs.count({ app: 'app-1', createdAfter: 1 })
+      assert.equal((await planned()).length, 2)
+    } finally {
+      await one.end()
+    }
+  })
+
   test('a job takes four statements: a create, a claim, a heartbeat, its end', async () => {
     let statements = 0
     const counting = {

@@ -234,9 +234,9 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     rowsRead((jobs) => jobs.claim({ ...worker, workflows: ['w'], labels, lapsedBefore }))
 
   /** How many rows the work reads, as Postgres counts them; of jobs, by indexes only. */
-  async function rowsRead(work: (jobs: JobStore) => Promise<unknown>): Promise<number> {
+  async function rowsRead(work: (jobs: JobStore) => Promise<unknown>, options?: string): Promise<number> {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
-    const one = new Pool({ connectionString: server.url, max: 1 })
+    const one = new Pool({ connectionString: server.url, max: 1, options })
     const read = async () => {
       const { rows } = await one.query<{ rows: string; scans: string }>(
         `SELECT sum(seq_tup_read + idx_tup_fetch) AS rows, sum(seq_scan) FILTER (WHERE relname = 'jobs') AS scans
@@ -363,6 +363,22 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs`)
     assert.ok((await rowsReadByClaim()) < 100)
     assert.equal((await pool.query(`SELECT FROM ${schema}.jobs WHERE status = 'STARTED'`)).rowCount, 0)
+  })
+
+  test('a plan that serves the lists of all applications reads few jobs of one that has many', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, record)
+      SELECT 'job-' || n, 1, CASE WHEN n % 2 = 0 THEN 'large' ELSE 'app-' || n END, 'SUCCEEDED', false, 'w', n, $1
+      FROM generate_series(1, 20000) AS n`,
+      [sampleJob()],
+    )
+    const [app, limit, after] = ['large', 8, { createdAt: 19_000, id: 'job-19000' }]
+    const read = await rowsRead(async (jobs) => {
+      for (const query of [{}, { statuses: ['SUCCEEDED'] as const }, { workflows: ['w'] }])
+        for (const page of [{}, { after }]) assert.equal((await jobs.list({ app, limit, ...query, ...page })).length, 8)
+      assert.equal((await jobs.list({ limit, after })).length, 8)
+    }, '-c plan_cache_mode=force_generic_plan')
+    assert.ok(read < 1000, `read ${read} rows`)
   })
 
   test('statements that workers and the sweep send read jobs by indexes only', async () => {

@@ -9,6 +9,8 @@ import { columnText, leaseBucketMs, nowSql, readableSql } from './job-row.js'
 export interface Statement {
   text: string
   values: unknown[]
+  /** One of a few texts. Rare ones would fill the memory of the server's connections if they were prepared. */
+  isCommon?: boolean
 }
 
 /** Adds a value to a statement and returns its parameter. */
@@ -60,12 +62,13 @@ export function listStatement(
     return {
       text: `SELECT version, record, claims, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
       values,
+      isCommon: isCommon(query),
     }
   const { lists, conditions: ofLists } = sortedLists(schema, query, param)
   where.push(...ofLists)
   const first = `SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst}
     LIMIT ${param(limit + offset)}`
-  return { text: pageOfLists(schema, { lists, first, page }), values }
+  return { text: pageOfLists(schema, { lists, first, page }), values, isCommon: isCommon(query) }
 }
 
 /**
@@ -120,8 +123,15 @@ export function countStatement(schema: string, query: JobQuery, max = Infinity):
   if (query.app === undefined && query.batchName !== undefined)
     where.push(`app = ANY(ARRAY(${appsWithBatches(schema)}))`)
   const jobs = `FROM ${schema}.jobs WHERE ${where.join(' AND ')}`
-  if (max === Infinity) return { text: `SELECT count(*) ${jobs}`, values }
-  return { text: `SELECT count(*) FROM (SELECT ${jobs} LIMIT ${param(max)}) AS counted`, values }
+  const text =
+    max === Infinity
+      ? `SELECT count(*) ${jobs}`
+      : `SELECT count(*) FROM (SELECT ${jobs} LIMIT ${param(max)}) AS counted`
+  return { text, values, isCommon: isCommon(query) }
+}
+
+function isCommon({ app: _app, statuses: _statuses, workflows: _workflows, ...rare }: JobQuery): boolean {
+  return Object.values(rare).every((value) => value === undefined)
 }
 
 /** Rows of `version, record, claims, id`. */
@@ -132,7 +142,7 @@ export function dueStatement(
   exceptIds: readonly string[],
 ): Statement {
   const jobs = `SELECT version, record, claims, id FROM ${schema}.jobs WHERE id <> ALL($2::text[])`
-  return { text: `${jobs} AND ${dueConditions[reason]} LIMIT $1`, values: [limit, exceptIds] }
+  return { text: `${jobs} AND ${dueConditions[reason]} LIMIT $1`, values: [limit, exceptIds], isCommon: true }
 }
 
 /**
@@ -154,6 +164,7 @@ export function deliverableStatement(
       ) AS due
       WHERE apps.app <> ALL($3::text[]) ORDER BY deliverable_at LIMIT $1`,
     values: [limit, perApp, exceptApps.map((app) => columnText(app)), exceptIds],
+    isCommon: true,
   }
 }
 

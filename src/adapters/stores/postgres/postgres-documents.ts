@@ -1,5 +1,5 @@
 import type { DocumentStore, DocumentWrite, StoredDocument } from '../../../core/engine/ports/document-store.js'
-import { type PostgresPool, preparedStatement, type Row, type Send, statement } from './database.js'
+import { type PostgresPool, preparedStatement, type Row, type Send } from './database.js'
 import { columnText, nowSql } from './job-row.js'
 
 const columns = 'key, version, value'
@@ -35,26 +35,25 @@ export function documentWrites(schema: string) {
 }
 
 export function postgresDocuments(pool: PostgresPool, schema: string): DocumentStore {
-  const run: Send = (text, values) => statement(pool, text, values)
-  const runPrepared: Send = (text, values) => preparedStatement(pool, text, values)
+  const run: Send = (text, values) => preparedStatement(pool, text, values)
   const table = `${schema}.documents`
   const write = documentWrites(schema)
-  const find = async (send: Send, rest: string, values: unknown[]): Promise<StoredDocument[]> => {
+  const find = async (rest: string, values: unknown[]): Promise<StoredDocument[]> => {
     const live = `SELECT ${columns} FROM ${table} WHERE kind = $1 AND expires_at > ${nowSql}`
-    return (await send(`${live} AND ${rest}`, values)).map(stored)
+    return (await run(`${live} AND ${rest}`, values)).map(stored)
   }
 
   return {
-    get: async (kind, key) => (await find(runPrepared, 'key = $2', [kind, columnText(key)]))[0],
+    get: async (kind, key) => (await find('key = $2', [kind, columnText(key)]))[0],
 
-    put: (document, { version } = {}) => write(runPrepared, document, version),
+    put: (document, { version } = {}) => write(run, document, version),
     async delete(kind, key) {
       await run(`DELETE FROM ${table} WHERE kind = $1 AND key = $2`, [kind, columnText(key)])
     },
     list: (kind, { limit, after = '' }) =>
-      find(run, 'key > $2 ORDER BY key LIMIT $3', [kind, columnText(after), Math.max(0, limit)]),
+      find('key > $2 ORDER BY key LIMIT $3', [kind, columnText(after), Math.max(0, limit)]),
 
-    due: (kind, limit) => find(run, `due_at <= ${nowSql} ORDER BY due_at LIMIT $2`, [kind, Math.max(0, limit)]),
+    due: (kind, limit) => find(`due_at <= ${nowSql} ORDER BY due_at LIMIT $2`, [kind, Math.max(0, limit)]),
 
     async removeExpired(limit) {
       const rows = await run(

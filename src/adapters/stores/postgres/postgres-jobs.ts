@@ -103,7 +103,7 @@ function jobEntries(
 
 function jobLists(schema: string, jobs: StoredJobs, connections: Shares): JobLists {
   const sum = (app: string, sql: string) =>
-    connections.use(app, async () => Number((await jobs.send(sql, [columnText(app)]))[0]?.[0] ?? 0))
+    connections.use(app, async () => Number((await jobs.sendPrepared(sql, [columnText(app)]))[0]?.[0] ?? 0))
   const fill = fillSearch(schema)
   // Without an application, it is the operator or the engine that asks.
   const ofApp = <Result>(app: string | undefined, work: () => Promise<Result>) =>
@@ -124,7 +124,7 @@ function jobLists(schema: string, jobs: StoredJobs, connections: Shares): JobLis
       ofApp(query.app, async () => {
         await fill(jobs.sendPrepared, query)
         const count = countStatement(schema, query, max)
-        const [row] = count ? await jobs.send(count.text, count.values) : []
+        const [row] = count ? await jobs.rows(count) : []
         return Number(row?.[0] ?? 0)
       }),
 

@@ -13,10 +13,15 @@ export function rowsById(
   pool: PostgresPool,
   { table, columns, maxRows }: { table: string; columns: string; maxRows: number },
 ): (id: string) => Promise<Row | undefined> {
-  const sql = `SELECT id, ${columns} FROM ${table} WHERE id = ANY($1::text[])`
+  const sql = `SELECT id, ${columns} FROM ${table} WHERE id`
   const find = batched(
     async (ids: string[]) => {
-      const rows = await preparedStatement(pool, sql, [[...new Set(ids)]])
+      const [first, ...others] = new Set(ids)
+      // Most are alone, and planned once a connection; a list, whose length matters, is planned each time.
+      const rows =
+        others.length === 0
+          ? await preparedStatement(pool, `${sql} = $1`, [first])
+          : await preparedStatement(pool, `${sql} = ANY($1::text[])`, [[first, ...others]])
       const found = new Map(rows.map(([id, ...row]) => [id, row]))
       return ids.map((id) => found.get(id))
     },

@@ -65,8 +65,12 @@ export class StoredJobs {
   select(statementWithout: (unreadable: readonly string[]) => Statement | undefined): Promise<JobRecord[]> {
     return this.readWithout(async (unreadable) => {
       const found = statementWithout(unreadable)
-      return found ? await this.send(found.text, found.values) : []
+      return found ? await this.rows(found) : []
     })
+  }
+
+  rows({ text, values, isCommon = false }: Statement): Promise<Row[]> {
+    return isCommon ? this.sendPrepared(text, values) : this.send(text, values)
   }
 
   /** Likewise. @param rowsWithout rows of `version, record, claims, id` */
