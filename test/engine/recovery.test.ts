@@ -195,6 +195,21 @@ describe('the sweep', () => {
     expect(await engine.get(waiting.id)).toBeDefined()
   })
 
+  test('removes documents that have expired, which messages alone do not', async () => {
+    const clock = steppingClock()
+    const jobs = memoryJobs({ clock: clock.now })
+    const { engine } = testEngine(textWorkflow(), {}, { jobs })
+    await jobs.documents.put({ kind: 'k', key: 'brief', value: 1, ttlMs: minute })
+    await jobs.documents.put({ kind: 'k', key: 'long', value: 1, ttlMs: hour })
+    const remove = vi.spyOn(jobs.documents, 'removeExpired')
+    clock.advance(2 * minute)
+    await engine.sendWebhooks()
+    expect(remove).not.toHaveBeenCalled()
+    await engine.sweep()
+    expect(await Promise.all(remove.mock.results.map(({ value }) => value as Promise<number>))).toEqual([1])
+    expect(await jobs.documents.get('k', 'long')).toBeDefined()
+  })
+
   test('removes uploads that no job used and keeps those that a job waits for', async () => {
     const clock = steppingClock()
     const blobs = memoryBlobs({ clock: clock.now })

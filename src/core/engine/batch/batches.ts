@@ -202,7 +202,6 @@ export class Batches {
         sending.push(...(await this.#tendOne(batchSchema.parse(value))))
       }
     }
-    await jobs.documents.removeExpired(sweptAtOnce)
     const sent = await Promise.all(sending)
     return sent.reduce((sum, count) => sum + count, 0)
   }

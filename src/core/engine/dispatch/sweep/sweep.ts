@@ -61,6 +61,7 @@ export function jobSweep(ports: SweepPorts) {
     const missed = (await endUnheldJobs('overdue')) + (await endUnheldJobs('abandoned'))
     await step('lapsed', releaseLapsed)
     const purged = await step('purged', purgeOldJobs)
+    await step('documents', () => jobs.documents.removeExpired(batch))
     if (round++ % ledgerRounds === 0) await step('usage', tidyLedger)
     return { deleted, expired, missed, purged }
   }
