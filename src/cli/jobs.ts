@@ -12,7 +12,6 @@ import {
   exitStatus,
   flag,
   type Terminal,
-  textOf,
   UsageError,
   valued,
 } from './command.js'
@@ -81,13 +80,13 @@ export const jobsCommand: Command = {
   },
   async run(input, terminal) {
     const action = actionOf(input, jobsCommand)
-    const isBulk = input.values.all === true
+    const isBulk = input.isOn('all')
     checkTarget(action, input, isBulk)
     // A retry keeps to the limits of the deployment, whose options this command does not have.
     return withEngine(urlsOf(action, input), terminal, async (engine) => {
       if (!isBulk || !isBulkAction(action))
         return await actions[action as keyof typeof actions](engine, input, terminal)
-      const json = input.values.json === true
+      const json = input.isOn('json')
       return await bulkJobs(engine, action, await queryOf(engine, input), { terminal, json })
     })
   },
@@ -118,7 +117,7 @@ function checkTarget(action: string, { positionals, values }: CommandInput, isBu
 /** @throws UsageError if files are needed and nothing says where they are */
 function urlsOf(action: string, input: CommandInput): DeploymentUrls {
   const urls = storeUrls(input, 'Jobs live in a store: give --data <dir> or --store <url>.')
-  const blobs = textOf(input, 'blobs')
+  const blobs = input.text('blobs')
   if (blobs !== undefined) return { ...urls, blobs }
   if (urls.store !== undefined && (action === 'retry' || action === 'delete'))
     throw new UsageError(`jobs ${action} needs the files of the jobs: use the --blobs <url> of the service.`)
@@ -126,8 +125,8 @@ function urlsOf(action: string, input: CommandInput): DeploymentUrls {
 }
 
 async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<JobQuery> {
-  const workflow = textOf(input, 'workflow')
-  const given = textOf(input, 'status')
+  const workflow = input.text('workflow')
+  const given = input.text('status')
   const status = jobStatusSchema.optional().safeParse(given?.toUpperCase())
   if (!status.success)
     throw new UsageError(`--status must be one of ${jobStatusSchema.options.join(', ')}, not "${given}".`)
@@ -145,17 +144,17 @@ const actions = {
     const applications = await engine.applications.listApplications()
     const app = namedApplication(applications, input)?.id
     const checked = checkInput(jobSearchSchema, {
-      status: textOf(input, 'status')?.toUpperCase(),
-      workflow: textOf(input, 'workflow'),
+      status: input.text('status')?.toUpperCase(),
+      workflow: input.text('workflow'),
       app,
-      text: textOf(input, 'search'),
-      error: textOf(input, 'error'),
-      after: textOf(input, 'after'),
+      text: input.text('search'),
+      error: input.text('error'),
+      after: input.text('after'),
     })
     if (!checked.success)
       throw new UsageError(`--${String(checked.issues[0]?.path[0])}: ${checked.issues[0]?.message}.`)
     const page = await searchJobs(engine, checked.data)
-    if (input.values.json === true) stdout.write(`${JSON.stringify(page)}\n`)
+    if (input.isOn('json')) stdout.write(`${JSON.stringify(page)}\n`)
     else {
       const names = new Map(applications.map((one) => [one.id, one.name]))
       stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No jobs.\n')
@@ -169,7 +168,7 @@ const actions = {
   retry: withJob((engine, id) => engine.retry(id), shown),
   delete: withJob(
     (engine, id) => engine.delete(id),
-    ({ id }, { values }) => (values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`),
+    ({ id }, input) => (input.isOn('json') ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`),
   ),
 } satisfies Record<string, Action>
 
@@ -190,10 +189,10 @@ function withJob<Job extends object>(
   }
 }
 
-async function shown(job: JobRecord, { values }: CommandInput, { applications }: JobEngine<never>): Promise<string> {
+async function shown(job: JobRecord, input: CommandInput, { applications }: JobEngine<never>): Promise<string> {
   const application = (await applications.getApplication(job.app))?.name ?? null
-  const facts = summary(job, application, values.why === true)
-  return values.json === true ? `${JSON.stringify(facts)}\n` : lines(facts)
+  const facts = summary(job, application, input.isOn('why'))
+  return input.isOn('json') ? `${JSON.stringify(facts)}\n` : lines(facts)
 }
 
 function rowText({ id, status, createdAt, workflow, name, error }: JobRow, app: string): string {

@@ -1,15 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { formatTable, outputFormats } from '../core/media/encode/output-format.js'
-import {
-  type Command,
-  type CommandInput,
-  type CommandOption,
-  firstPositional,
-  flag,
-  type Terminal,
-  valued,
-} from './command.js'
+import { type Command, type CommandInput, type CommandOption, flag, type Terminal, valued } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'
 import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
@@ -75,7 +67,7 @@ export const separateCommand: Command = {
   async run(given, terminal) {
     const input = await withRecommendedModel(given, terminal)
     return (await isBatch(input))
-      ? separateBatch(batchRequest(input, availableParallelism()), input.values.json === true, terminal)
+      ? separateBatch(batchRequest(input, availableParallelism()), input.isOn('json'), terminal)
       : separateOne(input, terminal)
   },
 }
@@ -90,8 +82,8 @@ async function isBatch({ values, positionals }: CommandInput): Promise<boolean> 
 }
 
 async function separateOne(input: CommandInput, terminal: Terminal): Promise<number> {
-  const request = songRequest(input, firstPositional(input))
-  return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+  const request = songRequest(input, input.first)
+  return await runInForeground(input.isOn('json'), terminal, async (signal, progress) => {
     const report = await separateSong(request, signal, progress)
     return { json: report, text: songSummary(report) }
   })

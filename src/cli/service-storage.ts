@@ -12,7 +12,7 @@ import {
 import { StemworkError, storeUnavailable } from '../core/engine/errors.js'
 import type { Logger } from '../core/engine/ports/logger.js'
 import type { workerKind } from '../core/engine/workers/worker.js'
-import { type CommandInput, type CommandOption, flag, textOf, UsageError, valued } from './command.js'
+import { type CommandInput, type CommandOption, flag, UsageError, valued } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
 import { configurable } from './configuration.js'
 import { linkSecret } from './link-secret.js'
@@ -54,10 +54,10 @@ export const storeOptions = configurable({
 
 export function deploymentUrls(input: CommandInput): DeploymentUrls {
   return {
-    data: textOf(input, 'data'),
-    store: textOf(input, 'store'),
-    queue: textOf(input, 'queue'),
-    blobs: textOf(input, 'blobs'),
+    data: input.text('data'),
+    store: input.text('store'),
+    queue: input.text('queue'),
+    blobs: input.text('blobs'),
   }
 }
 

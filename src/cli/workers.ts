@@ -34,7 +34,7 @@ export const workersCommand: Command = {
       if (state && name !== undefined) await engine.setWorkerState(name, state)
       const workers = await engine.workers()
       const text = () => workers.map(line).join('') || 'No workers.\n'
-      terminal.stdout.write(input.values.json === true ? `${JSON.stringify(workers)}\n` : text())
+      terminal.stdout.write(input.isOn('json') ? `${JSON.stringify(workers)}\n` : text())
       return exitStatus.done
     })
   },
