@@ -10,7 +10,7 @@ type Report = MusicAnalysis & { loudness: { integratedLufs: number | null }; war
 /** Most chords or sections in the summary. */
 const mostListed = 12
 
-export const analyzeCommand: Command = {
+export const command: Command = {
   usage: 'analyze <file> [options]',
   description: 'Finds tempo, beats, bars, key, chords, sections, loudness and silence of a song.',
   positionals: { min: 1, max: 1 },

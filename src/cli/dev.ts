@@ -18,7 +18,7 @@ const endsWithParent = 'process.on("disconnect",()=>process.kill(process.pid,"SI
 /** Editors save a file in several steps. */
 const settleMs = 100
 
-export const devCommand: Command = {
+export const command: Command = {
   usage: 'dev [folder] [options]',
   description:
     'Runs a service with the workflows of a folder while you write them: it reloads them on each change, prints ' +

@@ -11,7 +11,7 @@ import { type Deployment, openDeployment } from './deployment.js'
 import { blobs, examine, ffmpeg, type Finding, type Outcome, folder, jobStore, nodeVersion } from './doctor-checks.js'
 import { makeFolder } from './local-file.js'
 import { separationSettings } from './model-options.js'
-import { serveCommand, serviceRequest } from './serve.js'
+import { command as serveCommand, serviceRequest } from './serve.js'
 import { serverAddress } from './server-failure.js'
 import { deploymentUrls, refuseRunning } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
@@ -20,7 +20,7 @@ const stemsId = 'service/stems-vocals-accompaniment'
 /** Networks of hundreds of megabytes may have to be read from a slow disk. */
 const readyMs = 150_000
 
-export const doctorCommand: Command = {
+export const command: Command = {
   usage: 'doctor [options]',
   description:
     'Checks what `stemwork serve` needs with the same options, and says what to do. Exit status 0: no problem; 1: ' +

@@ -16,7 +16,7 @@ import { unfinishedFolder } from './local-file.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, type ProgressLine } from './progress-line.js'
 
-export const evaluateCommand: Command = {
+export const command: Command = {
   usage: 'evaluate <folder> [options]',
   description:
     'Measures how well models separate songs whose stems are known, in comparison with trivial baselines.\n' +

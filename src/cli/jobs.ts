@@ -24,7 +24,7 @@ import { harmless } from './style.js'
 const store = ['data', 'store', 'blobs']
 const filters = ['status', 'app', 'workflow']
 
-export const jobsCommand: Command = {
+export const command: Command = {
   usage: 'jobs <list | show | cancel | retry | delete> [<job id> | --all] (--data <dir> | --store <url>)',
   description:
     'Lists and changes jobs of all applications, in the store of a service that is stopped (--data, SQLite) or ' +
@@ -79,7 +79,7 @@ export const jobsCommand: Command = {
     },
   },
   async run(input, terminal) {
-    const action = actionOf(input, jobsCommand)
+    const action = actionOf(input, command)
     const isBulk = input.isOn('all')
     checkTarget(action, input, isBulk)
     // A retry keeps to the limits of the deployment, whose options this command does not have.

@@ -7,7 +7,7 @@ import { stderrLogger } from './stderr-logger.js'
 
 const hourMs = 60 * 60 * 1000
 
-export const keysCommand: Command = {
+export const command: Command = {
   usage: 'keys <create | list | rotate | revoke | webhook-secret> [key id] (--data <dir> | --store <url>) [options]',
   description:
     'Manages the API keys of a service that is stopped (--data, SQLite) or whose store is shared (--store ' +
@@ -46,7 +46,7 @@ export const keysCommand: Command = {
     },
   },
   async run(input, terminal) {
-    const action = actionOf(input, keysCommand) as keyof typeof perform
+    const action = actionOf(input, command) as keyof typeof perform
     const keyId = input.positionals[1]
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
       throw new UsageError(

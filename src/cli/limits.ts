@@ -13,7 +13,7 @@ const figures = {
 } as const satisfies Record<keyof Limits, string>
 const figureNames = Object.keys(figures) as (keyof Limits)[]
 
-export const limitsCommand: Command = {
+export const command: Command = {
   usage: 'limits <show | set> [--app <name>] [limits] (--data <dir> | --store <url>)',
   description:
     'Shows and sets how much an application may use per day (UTC), and how many of its jobs may wait. These values ' +
@@ -61,7 +61,7 @@ export const limitsCommand: Command = {
 
 /** What `set` changes; undefined for `show`. @throws UsageError if action and options do not fit together */
 function checkedChange(input: CommandInput): LimitChange | undefined {
-  if (actionOf(input, limitsCommand) === 'show') return undefined
+  if (actionOf(input, command) === 'show') return undefined
   const change = changeOf(input)
   if (Object.keys(change).length === 0) throw new UsageError(`limits set needs at least one of ${optionNames()}.`)
   if (input.text('app') === undefined) throw new UsageError('limits set needs --app <name>.')

@@ -12,7 +12,7 @@ import { type PcmPipe, rawPipe, wavPipe } from './pcm-pipe.js'
 const stems = ['vocals', 'accompaniments'] as const
 const rawFormats = Object.keys(rawEncodings) as RawFormat[]
 
-export const liveCommand: Command = {
+export const command: Command = {
   usage: 'live [options]',
   description:
     'Separates a stream while it plays: WAV or raw samples from standard input, one stem to standard output, in the ' +

@@ -14,7 +14,7 @@ interface Figures {
   warnings?: string[]
 }
 
-export const loudnessCommand: Command = {
+export const command: Command = {
   usage: 'loudness <file> [options]',
   description:
     'Measures loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128), and optionally writes the audio ' +

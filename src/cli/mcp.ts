@@ -4,7 +4,7 @@ import { optional } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { onInterruption } from './interruption.js'
 
-export const mcpCommand: Command = {
+export const command: Command = {
   usage: 'mcp --url <base url> [options]',
   description:
     'Connects agents to a service through the Model Context Protocol on standard input and output, with tools to ' +

@@ -48,7 +48,7 @@ const actions: Record<string, Action> = {
   },
 }
 
-export const modelsCommand: Command = {
+export const command: Command = {
   usage: 'models list | presets | info | pull | verify | path | remove | check [name or manifest] [options]',
   description:
     'Shows, fetches and removes models. The name is "embedded", a known model, "recommended", "best" or the path of ' +

@@ -9,7 +9,7 @@ interface Report {
   tracks: { name: string; notes: unknown[] }[]
 }
 
-export const notesCommand: Command = {
+export const command: Command = {
   usage: 'notes <file> [output.mid] [options]',
   description: 'Writes the notes of a song, or of a stem, as a MIDI file.',
   positionals: { min: 1, max: 2 },

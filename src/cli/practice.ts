@@ -12,7 +12,7 @@ import { songOptions } from './separate.js'
 import { separateSong, songSummary } from './separate-song.js'
 import { separationChoice, songPlaces, type SongRequest } from './separation-request.js'
 
-export const practiceCommand: Command = {
+export const command: Command = {
   usage: 'practice <file or url> [options]',
   description:
     'Writes what singers and players practise with: the accompaniments of a song, the same with its voice as a quiet ' +

@@ -22,7 +22,7 @@ const changes: Record<string, (input: CommandInput) => RuleChange> = {
 }
 const ofWhat = ['data', 'store', 'app', 'workflow', 'json']
 
-export const scheduleCommand: Command = {
+export const command: Command = {
   usage:
     'schedule <show | pause | resume | drain | limit> [--app <name> | --workflow <id>] (--data <dir> | --store <url>)',
   description:
@@ -45,7 +45,7 @@ export const scheduleCommand: Command = {
     limit: { description: 'Limits how many jobs run at a time, across all workers.', options: [...ofWhat, 'max'] },
   },
   async run(input, { stdout, stderr }) {
-    const change = changes[actionOf(input, scheduleCommand)]?.(input)
+    const change = changes[actionOf(input, command)]?.(input)
     const urls = storeUrls(input, 'Rules are kept in a store. Add --data <dir> or --store <url>.')
     requireData(urls)
     return withStore(urls, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {

@@ -20,7 +20,7 @@ export const songOptions = {
   'allow-private-inputs': flag('Allow a URL on this machine or its network.'),
 } satisfies Record<string, CommandOption>
 
-export const separateCommand: Command = {
+export const command: Command = {
   usage: 'separate <file or url> | <files and folders ...> -o <dir> [options]',
   description:
     'Separates a song, or many files and folders, into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which ' +

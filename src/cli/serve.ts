@@ -38,7 +38,7 @@ const defaultGraceSeconds = 10
  */
 const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }
 
-export const serveCommand: Command = {
+export const command: Command = {
   usage: 'serve [options]',
   description:
     `Runs the HTTP service under ${basePath} (and ${otherBasePath}). Prints one line on stdout when it is ready; ` +

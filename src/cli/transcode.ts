@@ -3,7 +3,7 @@ import { audioCommandOptions, decodersOf, runAudioCommand } from './audio-comman
 import { type Command, flag, valued } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
-export const transcodeCommand: Command = {
+export const command: Command = {
   usage: 'transcode <file> <output> [options]',
   description:
     'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies; changes tempo ' +

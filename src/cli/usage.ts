@@ -7,7 +7,7 @@ import { jobCount } from './style.js'
 
 const groups: Record<string, LedgerGroup> = { day: 'day', workflow: 'workflow', application: 'app' }
 
-export const usageCommand: Command = {
+export const command: Command = {
   usage: 'usage [--from <day>] [--to <day>] [--by <list>] (--data <dir> | --store <url>)',
   description:
     'Shows what the jobs of a service have used: ended jobs, seconds of audio, bytes of inputs and processor ' +

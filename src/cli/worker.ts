@@ -17,7 +17,7 @@ import { allWorkflows } from './workflow-modules.js'
 
 const operatorPaths = ['/healthz', '/readyz', '/metrics']
 
-export const workerCommand: Command = {
+export const command: Command = {
   usage: 'worker --store postgres://... --blobs s3://... [options]',
   description:
     'Runs jobs that other nodes accept. Start as many as you need, on any machine that can reach the same servers.',
