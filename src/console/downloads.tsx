@@ -1,3 +1,4 @@
+import { Button } from './button.js'
 import type { Job } from '../client/client.js'
 import type { JobCommands } from './job-commands.js'
 import { saveLink } from './job-requests.js'
@@ -45,10 +46,10 @@ export function Downloads({ job, files, commands, onError }: DownloadsProps) {
   }
   const all = commands && files.names.length > 1 && (
     <li>
-      <button type="button" class="button" onClick={() => void commands.archive([job])}>
+      <Button class="button" onClick={() => void commands.archive([job])}>
         All (ZIP)
         {total > 0 && <span class="quiet small">{sizeWords(total)}</span>}
-      </button>
+      </Button>
     </li>
   )
   return (

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import type { WebhookReceiver } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { useMessages } from './messages.js'
@@ -35,9 +36,9 @@ export function FailingReceivers({ client }: { client: Client }) {
               </span>
             </div>
             {state !== 'failing' && (
-              <button type="button" class="plain" aria-label={`Enable ${origin}`} onClick={() => void enable(origin)}>
+              <Button class="plain" aria-label={`Enable ${origin}`} onClick={() => void enable(origin)}>
                 Enable
-              </button>
+              </Button>
             )}
           </li>
         ))}

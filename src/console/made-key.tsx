@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import type { IssuedKey } from '../client/client.js'
 import { copyText } from './copy-text.js'
 import { useMessages } from './messages.js'
@@ -33,15 +34,10 @@ export function MadeKey({ made: { key }, onError }: { made: IssuedKey; onError(e
         </>
       )}
       <p class="buttons">
-        <button type="button" onClick={() => copy(shownKey)}>
-          Copy key
-        </button>
-        <button
-          type="button"
-          onClick={() => (link === undefined ? void linkOfKey(key).then(setLink, onError) : copy(shownLink))}
-        >
+        <Button onClick={() => copy(shownKey)}>Copy key</Button>
+        <Button onClick={() => (link === undefined ? void linkOfKey(key).then(setLink, onError) : copy(shownLink))}>
           Copy sign-in link
-        </button>
+        </Button>
       </p>
     </section>
   )

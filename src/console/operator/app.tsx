@@ -1,5 +1,6 @@
 import { render } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from '../button.js'
 import { ClientError } from '../../client/client-error.js'
 import type { Overview } from '../../http/operator/answers.js'
 import { Brand } from '../brand.js'
@@ -63,9 +64,9 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
           <span class={`chip ${problem === undefined ? 'connected' : 'reconnecting'}`}>
             {overview ? `As of ${clockTime(overview.at)}` : 'Loading …'}
           </span>
-          <button type="button" class="plain" onClick={() => void signOut().then(() => onOut(), fail)}>
+          <Button class="plain" onClick={() => void signOut().then(() => onOut(), fail)}>
             Sign out
-          </button>
+          </Button>
         </div>
       </header>
       <main class="stack operator">
