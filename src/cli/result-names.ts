@@ -66,7 +66,7 @@ export class NameTemplate {
   pathOf(song: SongNames, stem: string): string {
     const segments = this.#segments.flatMap((segment) =>
       segment === folderField
-        ? song.folder.split('/').flatMap((name) => (name === '' ? [] : [shortSegment(name, maxSegmentBytes)]))
+        ? song.folder.split('/').flatMap((name) => (name === '' ? [] : [safeSegment(cut(name, maxSegmentBytes))]))
         : [rendered(segment, song, stem)],
     )
     return segments.join('/')
@@ -103,10 +103,6 @@ function safeSegment(text: string): string {
   const name = safeValue(text).replace(/^[. ]+|[. ]+$/g, '')
   if (name === '') return '_'
   return deviceName.test(name) ? `_${name}` : name
-}
-
-function shortSegment(text: string, maxBytes: number): string {
-  return safeSegment(cut(text, maxBytes))
 }
 
 function cut(text: string, maxBytes: number): string {

@@ -8,7 +8,7 @@ import { recommendedModelOption, withRecommendedModel } from './recommended-mode
 import { nameFields } from './result-names.js'
 import { separateBatch } from './separate-batch.js'
 import { separateSong, songSummary } from './separate-song.js'
-import { batchRequest, isAddress, songRequest } from './separation-request.js'
+import { batchRequest, isAddress, separationChoice, songPlaces } from './separation-request.js'
 
 /** Options of the commands that separate a song. */
 export const songOptions = {
@@ -82,7 +82,7 @@ async function isBatch({ values, positionals }: CommandInput): Promise<boolean> 
 }
 
 async function separateOne(input: CommandInput, terminal: Terminal): Promise<number> {
-  const request = songRequest(input, input.first)
+  const request = { ...separationChoice(input), ...songPlaces(input, input.first, 'stems') }
   return await runInForeground(input.isOn('json'), terminal, async (signal, progress) => {
     const report = await separateSong(request, signal, progress)
     return { json: report, text: songSummary(report) }

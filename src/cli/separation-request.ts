@@ -64,10 +64,6 @@ function presetChoice(input: CommandInput, settings: SeparationChoice['settings'
   return { settings, stems: defaultStems, workflow: presetWorkflow(name, { ...others, commercial }), models }
 }
 
-export function songRequest(input: CommandInput, source: string): SongRequest {
-  return { ...separationChoice(input), ...songPlaces(input, source, 'stems') }
-}
-
 /** @param results suffix of the results' folder, after the name of the song */
 export function songPlaces(input: CommandInput, source: string, results: string) {
   const isUrl = isAddress(source)

@@ -6,7 +6,8 @@ import type { Overview } from '../../http/operator/answers.js'
 import { Brand } from '../brand.js'
 import { ErrorNotice } from '../error-notice.js'
 import { keepFocus } from '../keep-focus.js'
-import { jobsAddress, useAddress } from './address.js'
+import { addressOf, jobsAddress } from './address.js'
+import { useHash } from '../use-hash.js'
 import { JobPage } from './job-page.js'
 import { JobsPage } from './jobs-page.js'
 import { OverviewPage } from './overview-page.js'
@@ -42,7 +43,7 @@ function App() {
 }
 
 function Pages({ onOut }: { onOut(problem?: string): void }) {
-  const address = useAddress()
+  const address = useHash(addressOf)
   const { overview, problem, fail, change, setWorker } = useOverview(onOut)
   const current = (name: string) => (address.name.startsWith(name) ? 'page' : undefined)
   return (
