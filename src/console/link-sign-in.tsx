@@ -1,4 +1,5 @@
 import { Button } from './button.js'
+
 interface LinkSignInProps {
   /** Whose songs the link leads to. */
   application: string

@@ -1,4 +1,5 @@
 import { Button } from './button.js'
+
 interface PlayButtonProps {
   isPlaying: boolean
   isWaiting?: boolean

@@ -98,15 +98,14 @@ function BeatButtons({ beats, canFind }: { beats: Beats; canFind: boolean }) {
     <span class="flow">
       <div class="flow switches" role="group" aria-label="Beats">
         {(Object.keys(switchTexts) as (keyof BeatSwitches)[]).map((name) => (
-          <button
+          <Button
             key={name}
-            type="button"
             disabled={!rhythm}
             aria-pressed={rhythm !== undefined && switches[name]}
             onClick={() => change({ [name]: !switches[name] })}
           >
             {switchTexts[name]}
-          </button>
+          </Button>
         ))}
       </div>
       <Button class="plain" style={findStyle} disabled={!canFind || rhythm !== undefined} onClick={find}>

@@ -1,4 +1,5 @@
 import { Button } from './button.js'
+
 /** How long a part of the song a picture shows. */
 export function ZoomButtons({ onZoom }: { onZoom(factor: number): void }) {
   return (
