@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { MusicAnalysis } from '../core/media/analysis/analyze-audio.js'
 import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
 import { audioCommandOptions, decodersOf, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, textOf, valued } from './command.js'
+import { type Command, valued } from './command.js'
 import { duration } from './progress-line.js'
 
 type Report = MusicAnalysis & { loudness: { integratedLufs: number | null }; warnings?: string[] }
@@ -10,7 +10,7 @@ type Report = MusicAnalysis & { loudness: { integratedLufs: number | null }; war
 /** Most chords or sections in the summary. */
 const mostListed = 12
 
-export const analyzeCommand: Command = {
+export const command: Command = {
   usage: 'analyze <file> [options]',
   description: 'Finds tempo, beats, bars, key, chords, sections, loudness and silence of a song.',
   positionals: { min: 1, max: 1 },
@@ -23,14 +23,14 @@ export const analyzeCommand: Command = {
   },
   notes: '--json prints the whole report, with the times of beats, bars, chords and sections.',
   async run(input, terminal) {
-    const path = firstPositional(input)
+    const path = input.first
     const files = (['peaks', 'chords', 'sections'] as const)
-      .map((name) => [name, textOf(input, name)] as const)
+      .map((name) => [name, input.text(name)] as const)
       .filter((entry): entry is [(typeof entry)[0], string] => entry[1] !== undefined)
     const keep: Record<string, string> = Object.fromEntries(files)
     return runAudioCommand(input, terminal, {
       path,
-      workflow: analyzeWorkflow({ decoders: decodersOf(input), beats: textOf(input, 'beats') }),
+      workflow: analyzeWorkflow({ decoders: decodersOf(input), beats: input.text('beats') }),
       params: { peaks: 'peaks' in keep, labels: 'chords' in keep || 'sections' in keep },
       label: 'Analyzing',
       keep,

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type Command, type CommandInput, type CommandOption, type Configured, UsageError } from './command.js'
+import { type Command, CommandInput, type CommandOption, type Configured, UsageError } from './command.js'
 import { environmentValues, listOf } from './environment.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 
@@ -43,10 +43,10 @@ export function parseArguments(
         : value
   }
   const { settings } = configured
-  if (values.help === true) return { values, positionals, settings }
+  if (values.help === true) return new CommandInput(values, positionals, settings)
   checkCount(positionals, command)
   const all = [environmentValues(command.options), values].reduce(overlaid, configured.values)
-  return { values: all, positionals, settings }
+  return new CommandInput(all, positionals, settings)
 }
 
 /** The later of two places wins; lists add to each other. */

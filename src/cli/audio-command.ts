@@ -5,7 +5,7 @@ import type { WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { checkInput, firstIssueText } from '../core/engine/workflow/check-input.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, type CommandOption, flag, type Terminal, textOf, UsageError } from './command.js'
+import { type CommandInput, type CommandOption, flag, type Terminal, UsageError } from './command.js'
 import { foregroundOrder, type Report, runInForeground } from './foreground-run.js'
 import { refuseInput, requireFile, unfinishedFolder } from './local-file.js'
 import type { ProgressLine } from './progress-line.js'
@@ -35,7 +35,7 @@ export interface AudioRun {
 export function runAudioCommand(input: CommandInput, terminal: Terminal, run: AudioRun): Promise<number> {
   const numbers = Object.entries(run.numbers ?? {}).map(([param, option]) => [param, decimalOf(input, option)])
   const params = { ...Object.fromEntries(numbers), ...run.params }
-  return runInForeground(input.values.json === true, terminal, (signal, progress) =>
+  return runInForeground(input.isOn('json'), terminal, (signal, progress) =>
     runOnFile({ ...run, params }, signal, progress),
   )
 }
@@ -95,7 +95,7 @@ function namedByOption(issue: string, numbers: Record<string, string>): string {
 
 /** @throws UsageError unless the option is absent or a number; the range is for the workflow's params to check */
 export function decimalOf(input: CommandInput, name: string): number | undefined {
-  const text = textOf(input, name)
+  const text = input.text(name)
   if (text === undefined) return undefined
   if (/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) return Number(text)
   throw new UsageError(`--${name} must be a number such as 1.5, not "${text}".`)
@@ -103,7 +103,7 @@ export function decimalOf(input: CommandInput, name: string): number | undefined
 
 /** Settings of the workflows that follow from the options above. */
 export function decodersOf(input: CommandInput): { ffmpeg: true } | undefined {
-  return input.values.ffmpeg === true ? { ffmpeg: true } : undefined
+  return input.isOn('ffmpeg') ? { ffmpeg: true } : undefined
 }
 
 /** The path with another ending, and words before it. */

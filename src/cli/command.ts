@@ -42,8 +42,58 @@ export interface Configured {
   settings?: FileSettings | undefined
 }
 
-export interface CommandInput extends Configured {
-  positionals: string[]
+/** What a command was given. */
+export class CommandInput {
+  readonly values: Configured['values']
+  readonly positionals: readonly string[]
+  readonly settings: FileSettings | undefined
+
+  constructor(values: Configured['values'], positionals: readonly string[] = [], settings?: FileSettings) {
+    this.values = values
+    this.positionals = positionals
+    this.settings = settings
+  }
+
+  /** For a command that takes at least one argument; the parser refuses it without. */
+  get first(): string {
+    const [first] = this.positionals
+    if (first === undefined) throw new RangeError('a command without arguments was asked for its first one')
+    return first
+  }
+
+  isOn(flagName: string): boolean {
+    return this.values[flagName] === true
+  }
+
+  /** The value of an option that is given at most once. */
+  text(name: string): string | undefined {
+    const value = this.values[name]
+    return typeof value === 'string' ? value : undefined
+  }
+
+  /** The values of an option that may be given several times. */
+  list(name: string): string[] {
+    const value = this.values[name]
+    return Array.isArray(value) ? value : []
+  }
+
+  /** @throws UsageError unless the option is absent or a whole number in the range */
+  number(name: string, { min, max }: { min: number; max: number }): number | undefined {
+    const text = this.text(name)
+    if (text === undefined) return undefined
+    const value = Number(text)
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value
+    throw new UsageError(`--${name} must be a whole number from ${min} to ${max}, not "${text}".`)
+  }
+
+  /** @throws UsageError unless the option is absent or one of the choices */
+  oneOf<Choice extends string>(choices: readonly Choice[], name: string): Choice | undefined {
+    const text = this.text(name)
+    const found = choices.find((choice) => choice === text)
+    if (text !== undefined && !found)
+      throw new UsageError(`--${name} must be one of ${choices.join(', ')}, not "${text}".`)
+    return found
+  }
 }
 
 /** One thing that a command can do, such as `keys create`: for its help. */
@@ -87,16 +137,9 @@ export const exitStatus = { done: 0, failed: 1, usage: 2, interrupted: 130, term
 /** The user wrote something that the command does not understand. Ends with status 2. */
 export class UsageError extends Error {}
 
-/** For a command that takes at least one argument; the parser refuses it without. */
-export function firstPositional({ positionals }: CommandInput): string {
-  const [first] = positionals
-  if (first === undefined) throw new RangeError('a command without arguments was asked for its first one')
-  return first
-}
-
 /** What the first argument says to do. @throws UsageError for an unknown action, and for an option of another one */
 export function actionOf(input: CommandInput, { usage, options, actions = {} }: Command): string {
-  const action = firstPositional(input)
+  const action = input.first
   const [name] = usage.split(' ', 1)
   if (!Object.hasOwn(actions, action))
     throw new UsageError(`${name} ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
@@ -108,36 +151,4 @@ export function actionOf(input: CommandInput, { usage, options, actions = {} }: 
   )
   if (stray !== undefined) throw new UsageError(`--${stray} belongs to ${takers(stray).join(', ')}, not to ${action}.`)
   return action
-}
-
-/** The value of an option that is given at most once. */
-export function textOf(input: CommandInput, name: string): string | undefined {
-  const value = input.values[name]
-  return typeof value === 'string' ? value : undefined
-}
-
-/** @throws UsageError unless the option is absent or a whole number in the range */
-export function numberOf(
-  input: CommandInput,
-  name: string,
-  { min, max }: { min: number; max: number },
-): number | undefined {
-  const text = textOf(input, name)
-  if (text === undefined) return undefined
-  const value = Number(text)
-  if (/^\d+$/.test(text) && value >= min && value <= max) return value
-  throw new UsageError(`--${name} must be a whole number from ${min} to ${max}, not "${text}".`)
-}
-
-/** @throws UsageError unless the option is absent or one of the choices */
-export function oneOf<Choice extends string>(
-  choices: readonly Choice[],
-  input: CommandInput,
-  option: string,
-): Choice | undefined {
-  const text = textOf(input, option)
-  const found = choices.find((name) => name === text)
-  if (text !== undefined && !found)
-    throw new UsageError(`--${option} must be one of ${choices.join(', ')}, not "${text}".`)
-  return found
 }

@@ -1,4 +1,4 @@
-import { type Command, type CommandEntry, exitStatus, firstPositional, UsageError } from './command.js'
+import { type Command, type CommandEntry, exitStatus, UsageError } from './command.js'
 
 /** What the completion script knows of a command. */
 interface CompletedCommand {
@@ -24,7 +24,7 @@ export function completionCommand(commands: () => Record<string, CommandEntry>):
       'zsh:  stemwork completion zsh > "${fpath[1]}/_stemwork"\n' +
       'fish: stemwork completion fish > ~/.config/fish/completions/stemwork.fish',
     async run(input, { stdout }) {
-      const shell = firstPositional(input)
+      const shell = input.first
       const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined
       if (!script) throw new UsageError(`There is no completion for ${shell}. Expected one of: bash, zsh, fish.`)
       const known = await Promise.all(

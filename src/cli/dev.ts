@@ -8,16 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { invalidOptions } from '../core/engine/errors.js'
 import { installedScript } from '../core/engine/package-files.js'
-import {
-  type Command,
-  type CommandInput,
-  exitStatus,
-  flag,
-  numberOf,
-  type Terminal,
-  textOf,
-  valued,
-} from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, type Terminal, valued } from './command.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { systemErrorText } from './system-error.js'
 
@@ -27,7 +18,7 @@ const endsWithParent = 'process.on("disconnect",()=>process.kill(process.pid,"SI
 /** Editors save a file in several steps. */
 const settleMs = 100
 
-export const devCommand: Command = {
+export const command: Command = {
   usage: 'dev [folder] [options]',
   description:
     'Runs a service with the workflows of a folder while you write them: it reloads them on each change, prints ' +
@@ -45,7 +36,7 @@ export const devCommand: Command = {
   async run(input, terminal) {
     const interruption = onInterruption((status) => process.exit(status))
     const folder = input.positionals[0] ?? defaultFolder
-    const given = textOf(input, 'data')
+    const given = input.text('data')
     const data = given ?? (await mkdtemp(join(tmpdir(), 'stemwork-dev-')))
     try {
       await requireFolder(folder)
@@ -76,9 +67,9 @@ async function develop(
   { signal }: Interruption,
   { stderr, stdout }: Terminal,
 ): Promise<void> {
-  let port = numberOf(input, 'port', { min: 0, max: 65_535 }) ?? 8080
+  let port = input.number('port', { min: 0, max: 65_535 }) ?? 8080
   const key = randomBytes(24).toString('base64url')
-  let mayOpen = input.values['no-open'] !== true && process.stdout.isTTY
+  let mayOpen = !input.isOn('no-open') && process.stdout.isTTY
   while (!signal.aborted) {
     const change = nextChange(folder, signal)
     const service = startService([folder, '--data', data, '--port', String(port)], key)

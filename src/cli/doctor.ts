@@ -6,12 +6,12 @@ import { importNative } from '../core/models/session/native.js'
 import { defaultRuntime } from '../core/models/session/default-runtime.js'
 import type { StemsSettings } from '../core/workflows/separation/stems-workflow.js'
 import { createEngine } from '../create-engine.js'
-import { type Command, type CommandInput, exitStatus, flag, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, UsageError } from './command.js'
 import { type Deployment, openDeployment } from './deployment.js'
 import { blobs, examine, ffmpeg, type Finding, type Outcome, folder, jobStore, nodeVersion } from './doctor-checks.js'
 import { makeFolder } from './local-file.js'
 import { separationSettings } from './model-options.js'
-import { serveCommand, serviceRequest } from './serve.js'
+import { command as serveCommand, serviceRequest } from './serve.js'
 import { serverAddress } from './server-failure.js'
 import { deploymentUrls, refuseRunning } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
@@ -20,7 +20,7 @@ const stemsId = 'service/stems-vocals-accompaniment'
 /** Networks of hundreds of megabytes may have to be read from a slow disk. */
 const readyMs = 150_000
 
-export const doctorCommand: Command = {
+export const command: Command = {
   usage: 'doctor [options]',
   description:
     'Checks what `stemwork serve` needs with the same options, and says what to do. Exit status 0: no problem; 1: ' +
@@ -37,17 +37,17 @@ export const doctorCommand: Command = {
     const findings: Finding[] = []
     for await (const finding of examinations(input)) {
       findings.push(finding)
-      if (input.values.json !== true) stdout.write(line(finding))
+      if (!input.isOn('json')) stdout.write(line(finding))
     }
     const isWell = findings.every(({ status }) => status !== 'problem')
-    if (input.values.json === true) stdout.write(`${JSON.stringify({ ok: isWell, findings })}\n`)
+    if (input.isOn('json')) stdout.write(`${JSON.stringify({ ok: isWell, findings })}\n`)
     return isWell ? exitStatus.done : exitStatus.failed
   },
 }
 
 async function* examinations(input: CommandInput): AsyncGenerator<Finding, void, void> {
   yield await examine('node', async () => nodeVersion())
-  if (input.values['api-only'] !== true) yield* abilities(input)
+  if (!input.isOn('api-only')) yield* abilities(input)
   const { data } = deploymentUrls(input)
   const scratch = data === undefined ? tmpdir() : join(data, 'scratch')
   if (data !== undefined) yield await examine('data folder', () => folder(data, { isPrivate: true }))
@@ -57,7 +57,7 @@ async function* examinations(input: CommandInput): AsyncGenerator<Finding, void,
 
 /** What is needed to run jobs. */
 async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, void> {
-  const model = textOf(input, 'model') ?? 'embedded'
+  const model = input.text('model') ?? 'embedded'
   let unavailable: ReadonlyMap<string, string> = new Map()
   const separation = await examine(
     'separation',
@@ -130,8 +130,7 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
     const queue = async (): Promise<Outcome> => {
       await parts.queue.check()
       const isShared = parts.queue.traits.scope === 'shared'
-      if (input.values['api-only'] === true && !isShared)
-        throw new UsageError('--api-only needs --store postgres://...')
+      if (input.isOn('api-only') && !isShared) throw new UsageError('--api-only needs --store postgres://...')
       return { status: 'ok', found: isShared ? 'it answers' : 'of this process only' }
     }
     yield await examine('queue', queue, { tried: serverAddress(urls.queue ?? urls.store) })

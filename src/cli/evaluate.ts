@@ -9,14 +9,14 @@ import { summarise } from '../core/workflows/separation/evaluation/summary.js'
 import { requireModel } from '../core/models/installed.js'
 import { ensembleAlgorithms } from '../core/models/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/models/registry.js'
-import { type Command, type CommandInput, firstPositional, flag, oneOf, UsageError, valued } from './command.js'
+import { type Command, type CommandInput, flag, UsageError, valued } from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { runInForeground } from './foreground-run.js'
 import { unfinishedFolder } from './local-file.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, type ProgressLine } from './progress-line.js'
 
-export const evaluateCommand: Command = {
+export const command: Command = {
   usage: 'evaluate <folder> [options]',
   description:
     'Measures how well models separate songs whose stems are known, in comparison with trivial baselines.\n' +
@@ -47,7 +47,7 @@ export const evaluateCommand: Command = {
     'failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
     const models = modelsOf(input)
-    return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+    return await runInForeground(input.isOn('json'), terminal, async (signal, progress) => {
       const songs = await evaluateFolder(input, models, signal, progress)
       return { json: JSON.parse(JSON.stringify(reportOf(input, songs), rounded)), text: text(songs) }
     })
@@ -58,7 +58,7 @@ export const evaluateCommand: Command = {
 function modelsOf(input: CommandInput): EvaluatedModel[] {
   const { model } = input.values
   const names = Array.isArray(model) ? model : [embeddedModelName]
-  const ensemble = oneOf(ensembleAlgorithms, input, 'ensemble')
+  const ensemble = input.oneOf(ensembleAlgorithms, 'ensemble')
   return names.map((name) => ({
     name,
     ensemble,
@@ -78,7 +78,7 @@ async function evaluateFolder(
   progress: ProgressLine,
 ): Promise<SongEvaluation[]> {
   const { threads, provider, runtime } = separationSettings(input)
-  const folders = await findSongs(firstPositional(input))
+  const folders = await findSongs(input.first)
   for (const { choices } of models) for (const { model } of choices) await requireModel(model)
   const scratch = await unfinishedFolder(tmpdir(), 'stemwork-evaluation-')
   try {
@@ -95,7 +95,7 @@ async function evaluateFolder(
 
 function reportOf(input: CommandInput, songs: readonly SongEvaluation[]) {
   return {
-    folder: firstPositional(input),
+    folder: input.first,
     seconds: secondsOf(songs),
     peakMemoryBytes: peakMemoryBytes(),
     summary: summarise(songs),

@@ -1,10 +1,9 @@
-import type { BulkAction, JobEngine } from '../core/engine/engine.js'
+import type { BulkAction, BulkReport, JobEngine } from '../core/engine/engine.js'
 import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
 import { checkInput } from '../core/engine/workflow/check-input.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
 import type { JobRow } from '../http/operator/answers.js'
 import { jobSearchSchema, searchJobs } from '../http/operator/job-search.js'
-import { bulkJobs } from './bulk-jobs.js'
 import {
   actionOf,
   type Command,
@@ -12,7 +11,6 @@ import {
   exitStatus,
   flag,
   type Terminal,
-  textOf,
   UsageError,
   valued,
 } from './command.js'
@@ -20,12 +18,12 @@ import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { storageOptions, storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
-import { harmless } from './style.js'
+import { harmless, jobCount } from './style.js'
 
 const store = ['data', 'store', 'blobs']
 const filters = ['status', 'app', 'workflow']
 
-export const jobsCommand: Command = {
+export const command: Command = {
   usage: 'jobs <list | show | cancel | retry | delete> [<job id> | --all] (--data <dir> | --store <url>)',
   description:
     'Lists and changes jobs of all applications, in the store of a service that is stopped (--data, SQLite) or ' +
@@ -80,14 +78,14 @@ export const jobsCommand: Command = {
     },
   },
   async run(input, terminal) {
-    const action = actionOf(input, jobsCommand)
-    const isBulk = input.values.all === true
+    const action = actionOf(input, command)
+    const isBulk = input.isOn('all')
     checkTarget(action, input, isBulk)
     // A retry keeps to the limits of the deployment, whose options this command does not have.
     return withEngine(urlsOf(action, input), terminal, async (engine) => {
       if (!isBulk || !isBulkAction(action))
         return await actions[action as keyof typeof actions](engine, input, terminal)
-      const json = input.values.json === true
+      const json = input.isOn('json')
       return await bulkJobs(engine, action, await queryOf(engine, input), { terminal, json })
     })
   },
@@ -118,7 +116,7 @@ function checkTarget(action: string, { positionals, values }: CommandInput, isBu
 /** @throws UsageError if files are needed and nothing says where they are */
 function urlsOf(action: string, input: CommandInput): DeploymentUrls {
   const urls = storeUrls(input, 'Jobs live in a store: give --data <dir> or --store <url>.')
-  const blobs = textOf(input, 'blobs')
+  const blobs = input.text('blobs')
   if (blobs !== undefined) return { ...urls, blobs }
   if (urls.store !== undefined && (action === 'retry' || action === 'delete'))
     throw new UsageError(`jobs ${action} needs the files of the jobs: use the --blobs <url> of the service.`)
@@ -126,8 +124,8 @@ function urlsOf(action: string, input: CommandInput): DeploymentUrls {
 }
 
 async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<JobQuery> {
-  const workflow = textOf(input, 'workflow')
-  const given = textOf(input, 'status')
+  const workflow = input.text('workflow')
+  const given = input.text('status')
   const status = jobStatusSchema.optional().safeParse(given?.toUpperCase())
   if (!status.success)
     throw new UsageError(`--status must be one of ${jobStatusSchema.options.join(', ')}, not "${given}".`)
@@ -145,17 +143,17 @@ const actions = {
     const applications = await engine.applications.listApplications()
     const app = namedApplication(applications, input)?.id
     const checked = checkInput(jobSearchSchema, {
-      status: textOf(input, 'status')?.toUpperCase(),
-      workflow: textOf(input, 'workflow'),
+      status: input.text('status')?.toUpperCase(),
+      workflow: input.text('workflow'),
       app,
-      text: textOf(input, 'search'),
-      error: textOf(input, 'error'),
-      after: textOf(input, 'after'),
+      text: input.text('search'),
+      error: input.text('error'),
+      after: input.text('after'),
     })
     if (!checked.success)
       throw new UsageError(`--${String(checked.issues[0]?.path[0])}: ${checked.issues[0]?.message}.`)
     const page = await searchJobs(engine, checked.data)
-    if (input.values.json === true) stdout.write(`${JSON.stringify(page)}\n`)
+    if (input.isOn('json')) stdout.write(`${JSON.stringify(page)}\n`)
     else {
       const names = new Map(applications.map((one) => [one.id, one.name]))
       stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No jobs.\n')
@@ -169,7 +167,7 @@ const actions = {
   retry: withJob((engine, id) => engine.retry(id), shown),
   delete: withJob(
     (engine, id) => engine.delete(id),
-    ({ id }, { values }) => (values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`),
+    ({ id }, input) => (input.isOn('json') ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`),
   ),
 } satisfies Record<string, Action>
 
@@ -190,10 +188,10 @@ function withJob<Job extends object>(
   }
 }
 
-async function shown(job: JobRecord, { values }: CommandInput, { applications }: JobEngine<never>): Promise<string> {
+async function shown(job: JobRecord, input: CommandInput, { applications }: JobEngine<never>): Promise<string> {
   const application = (await applications.getApplication(job.app))?.name ?? null
-  const facts = summary(job, application, values.why === true)
-  return values.json === true ? `${JSON.stringify(facts)}\n` : lines(facts)
+  const facts = summary(job, application, input.isOn('why'))
+  return input.isOn('json') ? `${JSON.stringify(facts)}\n` : lines(facts)
 }
 
 function rowText({ id, status, createdAt, workflow, name, error }: JobRow, app: string): string {
@@ -248,4 +246,44 @@ function lines({ history, ...shown }: Record<string, unknown>): string {
     return `attempt ${String(token).padEnd(4)} ${startedAt}  ${worker}  ${end}${reason ? `: ${reason}` : ''}\n`
   })
   return [...facts, ...attempts].join('')
+}
+
+const doneWords: Record<BulkAction, string> = { cancel: 'canceled', retry: 'queued again', delete: 'deleted' }
+/** Jobs per call, after which the count is shown. */
+const pageSize = 100
+
+/** Applies the action to every matching job, newest first; tells how many there were and why others were refused. */
+async function bulkJobs(
+  engine: Pick<JobEngine<never>, 'bulk'>,
+  action: BulkAction,
+  query: JobQuery,
+  { terminal: { stdout, stderr }, json }: { terminal: Terminal; json: boolean },
+): Promise<number> {
+  const refused: BulkReport['refused'] = []
+  let done = 0
+  let page: BulkReport | undefined
+  do {
+    page = await engine.bulk(action, query, { limit: pageSize, after: page?.next })
+    done += page.done
+    refused.push(...page.refused)
+    if (page.next && !json) stderr.write(`${jobCount(done)} ${doneWords[action]} so far\n`)
+  } while (page.next && !page.isFull)
+  const isComplete = page.next === undefined
+  if (json) stdout.write(`${JSON.stringify({ done, refused, complete: isComplete })}\n`)
+  else {
+    stdout.write(`${jobCount(done)} ${doneWords[action]}, ${refused.length} refused\n`)
+    for (const [code, { jobs, message }] of reasonsOf(refused)) stdout.write(`  ${jobs} ${code}: ${message}\n`)
+    if (!isComplete) stderr.write('stemwork: There is no room for more. Run the command again later for the rest.\n')
+  }
+  return refused.length === 0 && isComplete ? exitStatus.done : exitStatus.failed
+}
+
+/** How often each code was the answer, with the message of the first. */
+function reasonsOf(refused: BulkReport['refused']): Map<string, { jobs: number; message: string }> {
+  const reasons = new Map<string, { jobs: number; message: string }>()
+  for (const { code, message } of refused) {
+    const known = reasons.get(code)
+    reasons.set(code, { jobs: (known?.jobs ?? 0) + 1, message: known?.message ?? message })
+  }
+  return reasons
 }

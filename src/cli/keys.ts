@@ -1,23 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import type { ApiKey, Application, ApplicationStore } from '../core/engine/ports/application-store.js'
 import { createApplication, issueKey, revokeKey, rotateKey, rotateWebhookSecret } from '../http/auth/applications.js'
-import {
-  actionOf,
-  type Command,
-  type CommandInput,
-  exitStatus,
-  flag,
-  numberOf,
-  textOf,
-  UsageError,
-  valued,
-} from './command.js'
+import { actionOf, type Command, type CommandInput, exitStatus, flag, UsageError, valued } from './command.js'
 import { requireData, storeOptions, storeUrls, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const hourMs = 60 * 60 * 1000
 
-export const keysCommand: Command = {
+export const command: Command = {
   usage: 'keys <create | list | rotate | revoke | webhook-secret> [key id] (--data <dir> | --store <url>) [options]',
   description:
     'Manages the API keys of a service that is stopped (--data, SQLite) or whose store is shared (--store ' +
@@ -56,7 +46,7 @@ export const keysCommand: Command = {
     },
   },
   async run(input, terminal) {
-    const action = actionOf(input, keysCommand) as keyof typeof perform
+    const action = actionOf(input, command) as keyof typeof perform
     const keyId = input.positionals[1]
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
       throw new UsageError(
@@ -68,11 +58,11 @@ export const keysCommand: Command = {
     const urls = storeUrls(input, 'Keys live in a store: give --data <dir> or --store <url>.')
     if (action !== 'create') requireData(urls)
     return withStore(urls, stderrLogger(terminal.stderr), async ({ parts: { applications: store } }) => {
-      const appName = textOf(input, 'app') ?? 'default'
+      const appName = input.text('app') ?? 'default'
       const known = (await store.listApplications()).find(({ name }) => name === appName)
-      const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
+      const hours = input.number('overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
       const [value, text] = await perform[action]({ store, keyId: keyId ?? '', appName, known, hours, input })
-      terminal.stdout.write(`${input.values.json === true ? JSON.stringify(value) : text}\n`)
+      terminal.stdout.write(`${input.isOn('json') ? JSON.stringify(value) : text}\n`)
       return exitStatus.done
     })
   },
@@ -95,7 +85,7 @@ const perform = {
     const made = known ? undefined : await createApplication(store, { name: appName })
     const id = known?.id ?? made?.id ?? ''
     const webhookSecret = made?.webhookSecrets[0]?.secret
-    const { key, record } = await issueKey(store, id, { label: textOf(input, 'label') ?? null })
+    const { key, record } = await issueKey(store, id, { label: input.text('label') ?? null })
     const signs = webhookSecret
       ? `\n${webhookSecret}\n(signs the webhooks of "${appName}"; it is shown only this once)`
       : ''
@@ -116,7 +106,7 @@ const perform = {
   },
   async 'webhook-secret'({ store, appName, known, hours, input }) {
     if (!known) throw new UsageError(`There is no application "${appName}". Create it with keys create --app.`)
-    const file = textOf(input, 'secret-file')
+    const file = input.text('secret-file')
     const given = file === undefined ? undefined : (await readFile(file, 'utf8')).trim()
     const secret = await rotateWebhookSecret(store, known.id, { secret: given, overlapMs: hours * hourMs })
     return [

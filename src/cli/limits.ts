@@ -1,6 +1,6 @@
 import type { ApplicationLimits } from '../core/engine/engine.js'
 import type { LimitChange, Limits } from '../core/engine/job/quota.js'
-import { actionOf, type Command, type CommandInput, exitStatus, flag, textOf, UsageError, valued } from './command.js'
+import { actionOf, type Command, type CommandInput, exitStatus, flag, UsageError, valued } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
 
@@ -13,7 +13,7 @@ const figures = {
 } as const satisfies Record<keyof Limits, string>
 const figureNames = Object.keys(figures) as (keyof Limits)[]
 
-export const limitsCommand: Command = {
+export const command: Command = {
   usage: 'limits <show | set> [--app <name>] [limits] (--data <dir> | --store <url>)',
   description:
     'Shows and sets how much an application may use per day (UTC), and how many of its jobs may wait. These values ' +
@@ -48,12 +48,12 @@ export const limitsCommand: Command = {
     return withEngine(storeUrls(input, missing), terminal, async (engine) => {
       const all = await engine.applications.listApplications()
       const named = namedApplication(all, input)
-      if (change && named) await engine.setLimits(named.id, change, { revision: textOf(input, 'revision') })
+      if (change && named) await engine.setLimits(named.id, change, { revision: input.text('revision') })
       const rows = await Promise.all(
         (named ? [named] : all).map(async ({ id, name }) => ({ app: id, name, ...(await engine.limits(id)) })),
       )
       const text = () => rows.map(lines).join('') || 'There are no applications yet.\n'
-      terminal.stdout.write(input.values.json === true ? `${JSON.stringify(rows)}\n` : text())
+      terminal.stdout.write(input.isOn('json') ? `${JSON.stringify(rows)}\n` : text())
       return exitStatus.done
     })
   },
@@ -61,10 +61,10 @@ export const limitsCommand: Command = {
 
 /** What `set` changes; undefined for `show`. @throws UsageError if action and options do not fit together */
 function checkedChange(input: CommandInput): LimitChange | undefined {
-  if (actionOf(input, limitsCommand) === 'show') return undefined
+  if (actionOf(input, command) === 'show') return undefined
   const change = changeOf(input)
   if (Object.keys(change).length === 0) throw new UsageError(`limits set needs at least one of ${optionNames()}.`)
-  if (textOf(input, 'app') === undefined) throw new UsageError('limits set needs --app <name>.')
+  if (input.text('app') === undefined) throw new UsageError('limits set needs --app <name>.')
   return change
 }
 
@@ -72,7 +72,7 @@ function checkedChange(input: CommandInput): LimitChange | undefined {
 function changeOf(input: CommandInput): LimitChange {
   const change: LimitChange = {}
   for (const figure of figureNames) {
-    const text = textOf(input, figures[figure])
+    const text = input.text(figures[figure])
     if (text === undefined) continue
     const value = text === 'default' ? null : Number(text)
     const least = figure === 'maxQueuedJobs' ? 1 : 0

@@ -4,18 +4,7 @@ import { PcmEncoder, type PcmFormat } from '../core/media/encode/pcm-encoder.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
 import { latencyBounds } from '../core/workflows/separation/live/plan.js'
 import { type LiveStems, separateStream } from '../live.js'
-import {
-  type Command,
-  type CommandInput,
-  exitStatus,
-  flag,
-  numberOf,
-  oneOf,
-  type Terminal,
-  textOf,
-  UsageError,
-  valued,
-} from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, type Terminal, UsageError, valued } from './command.js'
 import { onInterruption } from './interruption.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
 import { type PcmPipe, rawPipe, wavPipe } from './pcm-pipe.js'
@@ -23,7 +12,7 @@ import { type PcmPipe, rawPipe, wavPipe } from './pcm-pipe.js'
 const stems = ['vocals', 'accompaniments'] as const
 const rawFormats = Object.keys(rawEncodings) as RawFormat[]
 
-export const liveCommand: Command = {
+export const command: Command = {
   usage: 'live [options]',
   description:
     'Separates a stream while it plays: WAV or raw samples from standard input, one stem to standard output, in the ' +
@@ -47,9 +36,9 @@ export const liveCommand: Command = {
     'When the machine is too slow, the input passes unchanged, and standard error says so.',
   async run(input, terminal) {
     const { model, runtime } = separationSettings(input)
-    const stem = stems.find((name) => name === (textOf(input, 'stem') ?? 'accompaniments'))
-    if (!stem) throw new UsageError(`--stem must be ${stems.join(' or ')}, not "${textOf(input, 'stem')}".`)
-    const latencyMs = numberOf(input, 'latency', latencyBounds)
+    const stem = stems.find((name) => name === (input.text('stem') ?? 'accompaniments'))
+    if (!stem) throw new UsageError(`--stem must be ${stems.join(' or ')}, not "${input.text('stem')}".`)
+    const latencyMs = input.number('latency', latencyBounds)
     const raw = rawOf(input)
     if (process.stdin.isTTY || ('isTTY' in terminal.stdout && terminal.stdout.isTTY === true))
       throw new UsageError('Audio comes from standard input and goes to standard output: connect both with pipes.')
@@ -63,7 +52,7 @@ export const liveCommand: Command = {
         model,
         runtime,
         signal,
-        whenLate: input.values.wait === true ? 'wait' : 'pass',
+        whenLate: input.isOn('wait') ? 'wait' : 'pass',
       })
       await writeStem(blocks, { ...pipe, stem, isRaw: raw !== undefined }, terminal)
       return exitStatus.done
@@ -79,9 +68,9 @@ export const liveCommand: Command = {
 }
 
 function rawOf(input: CommandInput): RawPcm | undefined {
-  const sampleRate = numberOf(input, 'rate', { min: 8000, max: 192_000 })
-  const channelCount = numberOf(input, 'channels', { min: 1, max: 64 })
-  const raw = oneOf(rawFormats, input, 'raw')
+  const sampleRate = input.number('rate', { min: 8000, max: 192_000 })
+  const channelCount = input.number('channels', { min: 1, max: 64 })
+  const raw = input.oneOf(rawFormats, 'raw')
   if (raw === undefined) {
     if (sampleRate ?? channelCount)
       throw new UsageError('--rate and --channels are for raw samples. Add --raw, or leave them out.')

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
 import { audioCommandOptions, decimalOf, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, textOf, UsageError, valued } from './command.js'
+import { type Command, UsageError, valued } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
 interface Figures {
@@ -14,7 +14,7 @@ interface Figures {
   warnings?: string[]
 }
 
-export const loudnessCommand: Command = {
+export const command: Command = {
   usage: 'loudness <file> [options]',
   description:
     'Measures loudness, loudness range and true peak (ITU-R BS.1770-5, EBU R 128), and optionally writes the audio ' +
@@ -32,9 +32,9 @@ export const loudnessCommand: Command = {
   },
   notes: '--json prints the whole report, with the loudness over time.',
   async run(input, terminal) {
-    const path = firstPositional(input)
+    const path = input.first
     const normalizeTo = decimalOf(input, 'normalize')
-    const picture = textOf(input, 'picture')
+    const picture = input.text('picture')
     for (const name of ['ceiling', 'output', 'bits'])
       if (normalizeTo === undefined && input.values[name] !== undefined)
         throw new UsageError(`--${name} is for the audio that --normalize writes. Add --normalize, or leave it out.`)
@@ -43,8 +43,8 @@ export const loudnessCommand: Command = {
     const output =
       normalizeTo === undefined
         ? undefined
-        : (textOf(input, 'output') ?? pathBeside(path, ` (${normalizeTo} LUFS)`, 'wav'))
-    const format = output === undefined ? undefined : fileFormat(output, textOf(input, 'bits'))
+        : (input.text('output') ?? pathBeside(path, ` (${normalizeTo} LUFS)`, 'wav'))
+    const format = output === undefined ? undefined : fileFormat(output, input.text('bits'))
     const keep = {
       ...(output === undefined ? {} : { normalized: output }),
       ...(picture === undefined ? {} : { picture }),

@@ -1,10 +1,10 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import { type Command, exitStatus, textOf, UsageError, valued } from './command.js'
+import { type Command, exitStatus, UsageError, valued } from './command.js'
 import { optional } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { onInterruption } from './interruption.js'
 
-export const mcpCommand: Command = {
+export const command: Command = {
   usage: 'mcp --url <base url> [options]',
   description:
     'Connects agents to a service through the Model Context Protocol on standard input and output, with tools to ' +
@@ -24,7 +24,7 @@ export const mcpCommand: Command = {
     'In the settings of an agent: { "command": "npx", "args": ["stemwork", "mcp"], "env": { "STEMWORK_URL": "...", ' +
     '"STEMWORK_API_KEY": "..." } }',
   async run(input) {
-    const baseUrl = textOf(input, 'url')
+    const baseUrl = input.text('url')
     if (baseUrl === undefined || !/^https?:\/\/./.test(baseUrl))
       throw new UsageError(
         '--url, or STEMWORK_URL, must be the base address of a service, for example http://127.0.0.1:8080/v1, not ' +
@@ -33,7 +33,7 @@ export const mcpCommand: Command = {
     const [{ createMcpServer }, { StdioServerTransport }] = await optional(['@modelcontextprotocol/sdk'], () =>
       Promise.all([import('../mcp/mcp-server.js'), import('@modelcontextprotocol/sdk/server/stdio.js')]),
     )
-    const server = createMcpServer({ baseUrl, apiKey: textOf(input, 'api-key') })
+    const server = createMcpServer({ baseUrl, apiKey: input.text('api-key') })
     const interruption = onInterruption((status) => process.exit(status))
     // The agent ends it by closing its standard input.
     const ended = new Promise<void>((resolve) => process.stdin.once('end', resolve).once('close', resolve))

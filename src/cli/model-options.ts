@@ -10,7 +10,7 @@ import { modelInfo, requireModel } from '../core/models/installed.js'
 import { modelWords } from '../core/models/model-words.js'
 import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, type CommandOption, flag, numberOf, oneOf, textOf, valued } from './command.js'
+import { type CommandInput, type CommandOption, flag, valued } from './command.js'
 
 const threads = valued('n', 'Processors for a separation. Default: all but one.')
 
@@ -60,11 +60,11 @@ export function separationSettings(
   input: CommandInput,
 ): Pick<StemsSettings, 'threads' | 'provider' | 'runtime' | 'decoders'> & { model?: string } {
   return {
-    model: textOf(input, 'model'),
-    threads: numberOf(input, 'threads', { min: 1, max: 256 }),
-    provider: oneOf(executionProviders, input, 'provider'),
-    runtime: oneOf(runtimeChoices, input, 'runtime'),
-    decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined,
+    model: input.text('model'),
+    threads: input.number('threads', { min: 1, max: 256 }),
+    provider: input.oneOf(executionProviders, 'provider'),
+    runtime: input.oneOf(runtimeChoices, 'runtime'),
+    decoders: input.isOn('ffmpeg') ? { ffmpeg: true } : undefined,
   }
 }
 
@@ -78,8 +78,8 @@ export function separationSettings(
 export async function packageWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
   const { model, ...settings } = separationSettings(input)
   const allowedModels = input.values['allowed-models'] as string[] | undefined
-  const fourStemModel = textOf(input, 'stems-4')
-  const beats = textOf(input, 'beats')
+  const fourStemModel = input.text('stems-4')
+  const beats = input.text('beats')
   if (isRunHere) {
     // A workflow whose own model is not installed is unavailable, but its name must be known.
     for (const name of [model, fourStemModel, beats]) if (name !== undefined) await modelInfo(name)

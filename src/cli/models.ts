@@ -14,15 +14,7 @@ import {
 } from '../core/models/index.js'
 import { listPresets, type ModelPreset, modelPreset, modelsOfPreset } from '../core/models/presets.js'
 import { recommendedModel, recommendedModelName } from '../core/models/best-model.js'
-import {
-  type Command,
-  type CommandInput,
-  exitStatus,
-  firstPositional,
-  flag,
-  type Terminal,
-  UsageError,
-} from './command.js'
+import { type Command, CommandInput, exitStatus, flag, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 import { ProgressLine } from './progress-line.js'
@@ -56,7 +48,7 @@ const actions: Record<string, Action> = {
   },
 }
 
-export const modelsCommand: Command = {
+export const command: Command = {
   usage: 'models list | presets | info | pull | verify | path | remove | check [name or manifest] [options]',
   description:
     'Shows, fetches and removes models. The name is "embedded", a known model, "recommended", "best" or the path of ' +
@@ -99,7 +91,7 @@ export const modelsCommand: Command = {
     'STEMWORK_MODEL_MIRROR names a folder or base URL that has all files under their own names; it replaces their ' +
     'addresses.',
   async run(input, terminal) {
-    const action = firstPositional(input)
+    const action = input.first
     const name = input.positionals[1]
     if (action === 'list') {
       if (name !== undefined) throw new UsageError('models list takes no name.')
@@ -107,7 +99,7 @@ export const modelsCommand: Command = {
       return print(terminal, input, models, () => table(models))
     }
     if (action === 'presets') {
-      const presets = listPresets({ commercial: input.values.commercial === true })
+      const presets = listPresets({ commercial: input.isOn('commercial') })
       return print(terminal, input, presets, () => presets.map(presetText).join(''))
     }
     if (action === 'check') return check(name === undefined ? undefined : [name], input, terminal)
@@ -124,7 +116,7 @@ export const modelsCommand: Command = {
     try {
       return await act(name, input, terminal)
     } catch (error) {
-      if (input.values.json !== true || !StemworkError.is(error)) throw error
+      if (!input.isOn('json') || !StemworkError.is(error)) throw error
       const { code, message, details } = error
       terminal.stdout.write(`${JSON.stringify({ error: { code, message, details } }, null, 2)}\n`)
       return exitStatus.failed
@@ -135,14 +127,14 @@ export const modelsCommand: Command = {
 /** Downloads a model, with its licence and progress on stderr. */
 export async function pull(choice: string, input: CommandInput, terminal: Terminal): Promise<number> {
   if (listPresets().some(({ name }) => name === choice)) return pullPreset(choice, input, terminal)
-  const wishes = { commercial: input.values.commercial === true, fast: input.values.fast === true }
+  const wishes = { commercial: input.isOn('commercial'), fast: input.isOn('fast') }
   if (choice !== 'best' && (wishes.commercial || wishes.fast))
     throw new UsageError('--commercial and --fast choose among models: use them with models pull best.')
   const name = chosenName(choice, wishes)
   const info = await modelInfo(name)
   const { terms, termsAccepted, installed } = info
   if (!installed) terminal.stderr.write(`${name}: ${size(info)}, licence: ${info.licence}\n`)
-  let acceptLicence = input.values['accept-licence'] === true
+  let acceptLicence = input.isOn('accept-licence')
   if (terms !== undefined && !installed && termsAccepted !== true) {
     if (acceptLicence) terminal.stderr.write(`${terms}\n`)
     else acceptLicence = await isAccepted(terms, terminal)
@@ -152,7 +144,7 @@ export async function pull(choice: string, input: CommandInput, terminal: Termin
   try {
     const { manifest, paths } = await pullModel(name, {
       acceptLicence,
-      offline: input.values.offline === true ? true : undefined,
+      offline: input.isOn('offline') ? true : undefined,
       signal: interruption.signal,
       onProgress: ({ file, bytesDone, bytesTotal }) =>
         progress.show(`Downloading ${file}`, bytesTotal ? bytesDone / bytesTotal : 0),
@@ -190,10 +182,10 @@ function chosenName(choice: string, wishes: BestModelWishes): string {
 
 /** All models of a preset, one after the other. */
 async function pullPreset(name: string, input: CommandInput, terminal: Terminal): Promise<number> {
-  const preset = modelPreset(name, { commercial: input.values.commercial === true })
+  const preset = modelPreset(name, { commercial: input.isOn('commercial') })
   const { commercial: _checked, ...values } = input.values
   for (const model of modelsOfPreset(preset)) {
-    const status = await pull(model, { ...input, values }, terminal)
+    const status = await pull(model, new CommandInput(values), terminal)
     if (status !== exitStatus.done) return status
   }
   return exitStatus.done
@@ -201,14 +193,14 @@ async function pullPreset(name: string, input: CommandInput, terminal: Terminal)
 
 async function check(names: string[] | undefined, input: CommandInput, terminal: Terminal): Promise<number> {
   const checks = []
-  for await (const each of checkAddresses(names, { offline: input.values.offline === true || undefined })) {
+  for await (const each of checkAddresses(names, { offline: input.isOn('offline') || undefined })) {
     checks.push(each)
-    if (input.values.json !== true)
+    if (!input.isOn('json'))
       terminal.stdout.write(
         `${each.problem === undefined ? 'ok     ' : 'FAILED '} ${each.model}: ${each.problem ?? each.address}\n`,
       )
   }
-  if (input.values.json === true) terminal.stdout.write(`${JSON.stringify(checks, null, 2)}\n`)
+  if (input.isOn('json')) terminal.stdout.write(`${JSON.stringify(checks, null, 2)}\n`)
   else if (checks.length === 0)
     terminal.stdout.write(`${String(names)} has no addresses: its files are on this machine.\n`)
   return checks.some(({ problem }) => problem !== undefined) ? exitStatus.failed : exitStatus.done
@@ -226,7 +218,7 @@ async function isAccepted(terms: string, { stderr }: Terminal): Promise<boolean>
 }
 
 function print(terminal: Terminal, input: CommandInput, result: unknown, text: () => string): number {
-  terminal.stdout.write(input.values.json === true ? `${JSON.stringify(result, null, 2)}\n` : text())
+  terminal.stdout.write(input.isOn('json') ? `${JSON.stringify(result, null, 2)}\n` : text())
   return exitStatus.done
 }
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { notesWorkflow } from '../core/workflows/notes/notes-workflow.js'
 import { audioCommandOptions, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, flag, valued } from './command.js'
+import { type Command, flag, valued } from './command.js'
 
 interface Report {
   seconds: number
@@ -9,7 +9,7 @@ interface Report {
   tracks: { name: string; notes: unknown[] }[]
 }
 
-export const notesCommand: Command = {
+export const command: Command = {
   usage: 'notes <file> [output.mid] [options]',
   description: 'Writes the notes of a song, or of a stem, as a MIDI file.',
   positionals: { min: 1, max: 2 },
@@ -26,14 +26,14 @@ export const notesCommand: Command = {
   },
   notes: 'Stems give better notes than a mix: separate the song first. --json prints all notes with their bends.',
   async run(input, terminal) {
-    const path = firstPositional(input)
+    const path = input.first
     const output = input.positionals[1] ?? pathBeside(path, '', 'mid')
     return runAudioCommand(input, terminal, {
       path,
       workflow: notesWorkflow({ decoders: decodersOf(input) }),
       params: {
-        melodiaTrick: input.values['clear-only'] === true ? false : undefined,
-        pitchBends: input.values['no-bends'] === true ? false : undefined,
+        melodiaTrick: input.isOn('clear-only') ? false : undefined,
+        pitchBends: input.isOn('no-bends') ? false : undefined,
       },
       numbers: {
         onsetThreshold: 'onset',

@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers'
 import { checkInput, firstIssueText } from '../core/engine/workflow/check-input.js'
 import { practiceWorkflow } from '../core/workflows/practice/practice-workflow.js'
 import { decimalOf } from './audio-command.js'
-import { type Command, type CommandInput, firstPositional, flag, textOf, UsageError, valued } from './command.js'
+import { type Command, type CommandInput, flag, UsageError, valued } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { requirePath } from './local-file.js'
 import { separationCommandOptions } from './model-options.js'
@@ -12,7 +12,7 @@ import { songOptions } from './separate.js'
 import { separateSong, songSummary } from './separate-song.js'
 import { separationChoice, songPlaces, type SongRequest } from './separation-request.js'
 
-export const practiceCommand: Command = {
+export const command: Command = {
   usage: 'practice <file or url> [options]',
   description:
     'Writes what singers and players practise with: the accompaniments of a song, the same with its voice as a quiet ' +
@@ -37,7 +37,7 @@ export const practiceCommand: Command = {
   async run(given, terminal) {
     const input = await withRecommendedModel(given, terminal)
     const request = await practiceRequest(input)
-    return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+    return await runInForeground(input.isOn('json'), terminal, async (signal, progress) => {
       const report = await separateSong(request, signal, progress)
       return { json: report, text: songSummary(report) }
     })
@@ -46,13 +46,13 @@ export const practiceCommand: Command = {
 
 async function practiceRequest(input: CommandInput): Promise<SongRequest> {
   const choice = separationChoice(input)
-  const workflow = practiceWorkflow({ ...choice.settings, beats: textOf(input, 'beats') })
+  const workflow = practiceWorkflow({ ...choice.settings, beats: input.text('beats') })
   const guideDb = decimalOf(input, 'guide')
-  const lyrics = await lyricsOf(textOf(input, 'lyrics'))
+  const lyrics = await lyricsOf(input.text('lyrics'))
   const params = { ...(guideDb === undefined ? {} : { guideDb }), ...(lyrics === undefined ? {} : { lyrics }) }
   const checked = checkInput(workflow.params, { ...params, inputUrl: 'http://localhost/' })
   if (!checked.success) throw new UsageError(`--${firstIssueText(checked, 'options').replace(/^guideDb/, 'guide')}.`)
-  return { ...choice, ...songPlaces(input, firstPositional(input), 'practice'), workflow, params }
+  return { ...choice, ...songPlaces(input, input.first, 'practice'), workflow, params }
 }
 
 /** More than the workflow takes. */

@@ -1,7 +1,7 @@
 import { StemworkError } from '../core/engine/errors.js'
 import { packageVersion } from '../core/engine/package-files.js'
 import { parseArguments } from './arguments.js'
-import { type Command, type CommandInput, exitStatus, type Terminal, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
 import { commands } from './commands.js'
 import { actionHelp, commandHelp, programHelp } from './help.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
@@ -67,7 +67,7 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   if (!entry) throw unknownCommand(name)
   const command = await entry.load(argv)
   const input = parseArguments(argv, command)
-  if (input.values.help !== true) return command.run(await withConfiguration(input, command, argv), terminal)
+  if (!input.isOn('help')) return command.run(await withConfiguration(input, command, argv), terminal)
   const width = helpWidth(terminal)
   return show(actionHelp(name, command, input.positionals[0] ?? '', width) ?? commandHelp(command, width))
 
@@ -84,7 +84,7 @@ async function withConfiguration(input: CommandInput, command: Command, argv: st
   if (!command.options.config) return input
   const { configured } = await import('./configuration.js')
   const all = async () => ({ ...(await commands.serve?.load())?.options, ...(await commands.worker?.load())?.options })
-  return parseArguments(argv, command, await configured(textOf(input, 'config'), command.options, all))
+  return parseArguments(argv, command, await configured(input.text('config'), command.options, all))
 }
 
 function unknownCommand(name: string): UsageError {

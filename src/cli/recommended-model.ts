@@ -4,15 +4,7 @@ import { createInterface } from 'node:readline/promises'
 import { bundledQuality, recommendedModel } from '../core/models/best-model.js'
 import { readJson, writeJson } from '../core/models/cache.js'
 import { modelCacheFolder, modelInfo } from '../core/models/index.js'
-import {
-  type CommandInput,
-  type CommandOption,
-  exitStatus,
-  type Terminal,
-  textOf,
-  UsageError,
-  valued,
-} from './command.js'
+import { CommandInput, type CommandOption, exitStatus, type Terminal, UsageError, valued } from './command.js'
 import { pull } from './models.js'
 
 export const recommendedModelOption = {
@@ -39,14 +31,14 @@ const speedWords = {
  */
 export async function withRecommendedModel(input: CommandInput, terminal: Terminal): Promise<CommandInput> {
   const { model, preset } = input.values
-  const given = textOf(input, 'recommended-model')
+  const given = input.text('recommended-model')
   if (given !== undefined && given !== 'yes' && given !== 'no')
     throw new UsageError(`--recommended-model (or STEMWORK_RECOMMENDED_MODEL) must be yes or no, not "${given}".`)
   if (model !== undefined || preset !== undefined || given === 'no') return input
   const { name, installed } = await modelInfo(recommendedModel().facts.name)
-  const withModel = { ...input, values: { ...input.values, model: name } }
+  const withModel = new CommandInput({ ...input.values, model: name }, input.positionals, input.settings)
   if (given === 'yes') {
-    if (!installed) await pull(name, { values: {}, positionals: [] }, onStderr(terminal))
+    if (!installed) await pull(name, new CommandInput({}), onStderr(terminal))
     return withModel
   }
   const answer = (await readJson(answerFile())) as { use?: unknown } | undefined
@@ -55,8 +47,8 @@ export async function withRecommendedModel(input: CommandInput, terminal: Termin
   return (await isWanted(terminal)) ? withModel : input
 }
 
-function mayAsk({ values }: CommandInput, { stderr }: Terminal): boolean {
-  const isInteractive = process.stdin.isTTY && stderr.isTTY === true && values.json !== true
+function mayAsk(input: CommandInput, { stderr }: Terminal): boolean {
+  const isInteractive = process.stdin.isTTY && stderr.isTTY === true && !input.isOn('json')
   return isInteractive && !process.env.CI && process.env.STEMWORK_OFFLINE !== '1'
 }
 
@@ -80,7 +72,7 @@ async function isWanted(terminal: Terminal): Promise<boolean> {
 /** Pulls the model. A failure is only reported, because the bundled model works. */
 async function isPulled(name: string, terminal: Terminal): Promise<boolean> {
   try {
-    return (await pull(name, { values: {}, positionals: [] }, onStderr(terminal))) === exitStatus.done
+    return (await pull(name, new CommandInput({}), onStderr(terminal))) === exitStatus.done
   } catch (error) {
     const { message } = error as Error
     terminal.stderr.write(`${message}\nContinuing with the bundled model. The next run asks again.\n`)

@@ -1,4 +1,5 @@
-import { type AudioTags, cleanText } from '../core/media/tags/audio-tags.js'
+import type { AudioTags } from '../core/media/tags/audio-tags.js'
+import { cut, safeText, withoutOuterDots } from '../core/media/tags/song-tags.js'
 import { UsageError } from './command.js'
 
 /** The fields that a template can use; each has a substitute for songs that lack it. */
@@ -66,7 +67,7 @@ export class NameTemplate {
   pathOf(song: SongNames, stem: string): string {
     const segments = this.#segments.flatMap((segment) =>
       segment === folderField
-        ? song.folder.split('/').flatMap((name) => (name === '' ? [] : [shortSegment(name, maxSegmentBytes)]))
+        ? song.folder.split('/').flatMap((name) => (name === '' ? [] : [safeSegment(cut(name, maxSegmentBytes))]))
         : [rendered(segment, song, stem)],
     )
     return segments.join('/')
@@ -82,36 +83,15 @@ function rendered(segment: string, song: SongNames, stem: string): string {
   let name = ''
   for (const limit of valueLimits) {
     name = safeSegment(
-      segment.replace(/\{(\w+)\}/g, (_field, field: string) =>
-        cut(safeValue(fields[field]?.(song, stem) ?? ''), limit),
-      ),
+      segment.replace(/\{(\w+)\}/g, (_field, field: string) => cut(safeText(fields[field]?.(song, stem) ?? ''), limit)),
     )
     if (Buffer.byteLength(name) <= maxSegmentBytes) break
   }
   return name
 }
 
-function safeValue(text: string): string {
-  return cleanText(text.normalize('NFC'))
-    .replace(/[/\\:*?"<>|]+/g, '_')
-    .replace(/\s+/g, ' ')
-    .trim()
-}
-
 function safeSegment(text: string): string {
-  // Names that begin with a dot are hidden; Windows removes dots and spaces at the end.
-  const name = safeValue(text).replace(/^[. ]+|[. ]+$/g, '')
+  const name = withoutOuterDots(safeText(text))
   if (name === '') return '_'
   return deviceName.test(name) ? `_${name}` : name
-}
-
-function shortSegment(text: string, maxBytes: number): string {
-  return safeSegment(cut(text, maxBytes))
-}
-
-function cut(text: string, maxBytes: number): string {
-  const characters = Array.from(text)
-  let bytes = Buffer.byteLength(text)
-  while (bytes > maxBytes) bytes -= Buffer.byteLength(characters.pop() ?? '')
-  return characters.join('')
 }

@@ -9,17 +9,7 @@ import {
   type RuleTarget,
   type SchedulingRule,
 } from '../core/engine/job/scheduling.js'
-import {
-  actionOf,
-  type Command,
-  type CommandInput,
-  exitStatus,
-  flag,
-  numberOf,
-  textOf,
-  UsageError,
-  valued,
-} from './command.js'
+import { actionOf, type Command, CommandInput, exitStatus, flag, UsageError, valued } from './command.js'
 import { requireData, storeOptions, storeUrls, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { namedApplication } from './store-engine.js'
@@ -28,11 +18,11 @@ const changes: Record<string, (input: CommandInput) => RuleChange> = {
   pause: () => ({ state: 'paused' }),
   resume: () => ({ state: 'open' }),
   drain: () => ({ state: 'draining' }),
-  limit: (input) => ({ maxRunning: numberOf(input, 'max', { min: 1, max: 1_000_000 }) ?? null }),
+  limit: (input) => ({ maxRunning: input.number('max', { min: 1, max: 1_000_000 }) ?? null }),
 }
 const ofWhat = ['data', 'store', 'app', 'workflow', 'json']
 
-export const scheduleCommand: Command = {
+export const command: Command = {
   usage:
     'schedule <show | pause | resume | drain | limit> [--app <name> | --workflow <id>] (--data <dir> | --store <url>)',
   description:
@@ -55,24 +45,24 @@ export const scheduleCommand: Command = {
     limit: { description: 'Limits how many jobs run at a time, across all workers.', options: [...ofWhat, 'max'] },
   },
   async run(input, { stdout, stderr }) {
-    const change = changes[actionOf(input, scheduleCommand)]?.(input)
+    const change = changes[actionOf(input, command)]?.(input)
     const urls = storeUrls(input, 'Rules are kept in a store. Add --data <dir> or --store <url>.')
     requireData(urls)
     return withStore(urls, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
       if (change) await rememberedRules(jobs).change(await targetOf(input, applications), change)
       const rules = await jobs.rules()
-      const workflow = textOf(input, 'workflow')
+      const workflow = input.text('workflow')
       if (workflow !== undefined && rules.some(({ target }) => target.kind === 'workflow' && target.id === workflow))
         stderr.write(await unknownText(workflow, jobs))
       const names = new Map((await applications.listApplications()).map(({ id, name }) => [id, name]))
-      stdout.write(input.values.json === true ? `${JSON.stringify(rules)}\n` : lines(rules, names))
+      stdout.write(input.isOn('json') ? `${JSON.stringify(rules)}\n` : lines(rules, names))
       return exitStatus.done
     })
   },
 }
 
 async function targetOf(input: CommandInput, applications: ApplicationStore): Promise<RuleTarget> {
-  const [app, workflow] = [textOf(input, 'app'), textOf(input, 'workflow')]
+  const [app, workflow] = [input.text('app'), input.text('workflow')]
   if (app !== undefined && workflow !== undefined) throw new UsageError('Use --app or --workflow, not both.')
   if (workflow !== undefined) return { kind: 'workflow', id: workflow }
   if (app === everyApplication) return { kind: 'application', id: app }
@@ -85,7 +75,7 @@ async function unknownText(id: string, jobs: JobStore): Promise<string> {
   const kind: typeof workerKind = 'worker'
   const workers = await jobs.documents.list(kind, { limit: 100 })
   const { packageWorkflows } = await import('./model-options.js')
-  const ours = await packageWorkflows({ values: {}, positionals: [] }, false)
+  const ours = await packageWorkflows(new CommandInput({}), false)
   const known = new Set([...ours.map((one) => one.id), ...workers.flatMap(({ value }) => (value as Worker).workflows)])
   if (known.has(id) || (await jobs.count({ workflows: [id] }, { max: 1 })) > 0) return ''
   return (

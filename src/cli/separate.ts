@@ -1,22 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { formatTable, outputFormats } from '../core/media/encode/output-format.js'
-import {
-  type Command,
-  type CommandInput,
-  type CommandOption,
-  firstPositional,
-  flag,
-  type Terminal,
-  valued,
-} from './command.js'
+import { type Command, type CommandInput, type CommandOption, flag, type Terminal, valued } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'
 import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
 import { nameFields } from './result-names.js'
 import { separateBatch } from './separate-batch.js'
 import { separateSong, songSummary } from './separate-song.js'
-import { batchRequest, isAddress, songRequest } from './separation-request.js'
+import { batchRequest, isAddress, separationChoice, songPlaces } from './separation-request.js'
 
 /** Options of the commands that separate a song. */
 export const songOptions = {
@@ -28,7 +20,7 @@ export const songOptions = {
   'allow-private-inputs': flag('Allow a URL on this machine or its network.'),
 } satisfies Record<string, CommandOption>
 
-export const separateCommand: Command = {
+export const command: Command = {
   usage: 'separate <file or url> | <files and folders ...> -o <dir> [options]',
   description:
     'Separates a song, or many files and folders, into vocals.wav and accompaniments.wav (stereo, 44.1 kHz), which ' +
@@ -75,7 +67,7 @@ export const separateCommand: Command = {
   async run(given, terminal) {
     const input = await withRecommendedModel(given, terminal)
     return (await isBatch(input))
-      ? separateBatch(batchRequest(input, availableParallelism()), input.values.json === true, terminal)
+      ? separateBatch(batchRequest(input, availableParallelism()), input.isOn('json'), terminal)
       : separateOne(input, terminal)
   },
 }
@@ -90,8 +82,8 @@ async function isBatch({ values, positionals }: CommandInput): Promise<boolean> 
 }
 
 async function separateOne(input: CommandInput, terminal: Terminal): Promise<number> {
-  const request = songRequest(input, firstPositional(input))
-  return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+  const request = { ...separationChoice(input), ...songPlaces(input, input.first, 'stems') }
+  return await runInForeground(input.isOn('json'), terminal, async (signal, progress) => {
     const report = await separateSong(request, signal, progress)
     return { json: report, text: songSummary(report) }
   })

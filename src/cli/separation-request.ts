@@ -5,7 +5,7 @@ import { modelPreset, modelsOfPreset } from '../core/models/presets.js'
 import { presetWorkflow } from '../core/workflows/separation/preset-workflow.js'
 import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, numberOf, oneOf, textOf, UsageError } from './command.js'
+import { type CommandInput, UsageError } from './command.js'
 import { separationSettings } from './model-options.js'
 import { NameTemplate } from './result-names.js'
 
@@ -30,7 +30,7 @@ export interface SongRequest extends SeparationChoice {
 
 /** Files and folders, into one folder with names by a template. */
 export interface BatchRequest extends SeparationChoice {
-  sources: string[]
+  sources: readonly string[]
   folder: string
   names: NameTemplate
   watch: boolean
@@ -42,13 +42,13 @@ const defaultStems: StemName[] = ['vocals', 'accompaniments']
 
 /** @param threads of one separation, unless the user says how many */
 export function separationChoice(input: CommandInput, threads?: number): SeparationChoice {
-  const format = oneOf(outputFormats, input, 'format')
+  const format = input.oneOf(outputFormats, 'format')
   const given = separationSettings(input)
-  const keepTags = input.values['no-tags'] !== true
+  const keepTags = !input.isOn('no-tags')
   const settings = { ...given, threads: given.threads ?? threads, format, keepTags }
   const stems = stemsOf(input)
   if (input.values.preset !== undefined) return presetChoice(input, settings)
-  if (input.values.commercial === true)
+  if (input.isOn('commercial'))
     throw new UsageError('--commercial checks the models of a preset: use it with --preset.')
   const models = settings.model === undefined ? [] : [settings.model]
   return { settings, stems: stems ?? defaultStems, workflow: workflowOf(settings, stems), models }
@@ -58,14 +58,10 @@ function presetChoice(input: CommandInput, settings: SeparationChoice['settings'
   const { model, ...others } = settings
   if (model !== undefined || input.values.stems !== undefined)
     throw new UsageError('--preset chooses models and stems: leave out --model and --stems.')
-  const name = textOf(input, 'preset') ?? ''
-  const commercial = input.values.commercial === true
+  const name = input.text('preset') ?? ''
+  const commercial = input.isOn('commercial')
   const models = modelsOfPreset(modelPreset(name, { commercial }))
   return { settings, stems: defaultStems, workflow: presetWorkflow(name, { ...others, commercial }), models }
-}
-
-export function songRequest(input: CommandInput, source: string): SongRequest {
-  return { ...separationChoice(input), ...songPlaces(input, source, 'stems') }
 }
 
 /** @param results suffix of the results' folder, after the name of the song */
@@ -74,14 +70,14 @@ export function songPlaces(input: CommandInput, source: string, results: string)
   return {
     source,
     isUrl,
-    folder: resolve(textOf(input, 'output') ?? `${songName(source, isUrl)}-${results}`),
-    allowPrivate: input.values['allow-private-inputs'] === true,
+    folder: resolve(input.text('output') ?? `${songName(source, isUrl)}-${results}`),
+    allowPrivate: input.isOn('allow-private-inputs'),
   }
 }
 
 /** @param processors of this machine */
 export function batchRequest(input: CommandInput, processors: number): BatchRequest {
-  const folder = textOf(input, 'output')
+  const folder = input.text('output')
   if (folder === undefined)
     throw new UsageError(
       'Several files, a folder, --name, --jobs and --watch require a folder for the results: -o <dir>.',
@@ -93,14 +89,14 @@ export function batchRequest(input: CommandInput, processors: number): BatchRequ
     )
   if (input.values.preset !== undefined)
     throw new UsageError('--preset takes one song at a time. Give its file alone, without --name, --jobs and --watch.')
-  const jobs = numberOf(input, 'jobs', { min: 1, max: 64 }) ?? 1
+  const jobs = input.number('jobs', { min: 1, max: 64 }) ?? 1
   const threads = jobs === 1 ? undefined : Math.max(1, Math.floor((processors - 1) / jobs))
   return {
     ...separationChoice(input, threads),
     sources: input.positionals,
     folder: resolve(folder),
-    names: new NameTemplate(textOf(input, 'name') ?? '{folder}/{file} - {stem}'),
-    watch: input.values.watch === true,
+    names: new NameTemplate(input.text('name') ?? '{folder}/{file} - {stem}'),
+    watch: input.isOn('watch'),
     jobs,
   }
 }
@@ -110,7 +106,8 @@ export function isAddress(source: string): boolean {
 }
 
 function stemsOf(input: CommandInput): StemName[] | undefined {
-  const stems = textOf(input, 'stems')
+  const stems = input
+    .text('stems')
     ?.split(',')
     .map((text) => {
       const stem = stemNames.find((name) => name === text.trim())

@@ -6,17 +6,7 @@ import { hasTus } from '../http/storage/resumable-routes.js'
 import { acceptUpgrades, serve } from '../http/mounts/node.js'
 import { serveDefaults } from '../http/mounts/serve-defaults.js'
 import type { HandlerSettings } from '../http/options.js'
-import {
-  type Command,
-  type CommandInput,
-  exitStatus,
-  flag,
-  numberOf,
-  type Terminal,
-  textOf,
-  UsageError,
-  valued,
-} from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, type Terminal, UsageError, valued } from './command.js'
 import { configurable } from './configuration.js'
 import { keepHeapRoom } from './heap-room.js'
 import { mcpPath, withMcp } from './mcp-mount.js'
@@ -48,7 +38,7 @@ const defaultGraceSeconds = 10
  */
 const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }
 
-export const serveCommand: Command = {
+export const command: Command = {
   usage: 'serve [options]',
   description:
     `Runs the HTTP service under ${basePath} (and ${otherBasePath}). Prints one line on stdout when it is ready; ` +
@@ -127,7 +117,7 @@ export const serveCommand: Command = {
     'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; other ' +
     'applications have their own secrets (keys webhook-secret).',
   async run(given, terminal) {
-    const input = given.values['api-only'] === true ? given : await withRecommendedModel(given, terminal)
+    const input = given.isOn('api-only') ? given : await withRecommendedModel(given, terminal)
     const request = serviceRequest(input)
     keepHeapRoom()
     const interruption = onInterruption((status) => process.exit(status), { starts: true })
@@ -149,30 +139,30 @@ type ServiceRequest = ReturnType<typeof serviceRequest>
 /** @throws UsageError for a value that an option cannot have */
 export function serviceRequest(input: CommandInput) {
   return {
-    host: textOf(input, 'host') ?? '127.0.0.1',
-    port: numberOf(input, 'port', { min: 0, max: 65_535 }) ?? defaultPort,
+    host: input.text('host') ?? '127.0.0.1',
+    port: input.number('port', { min: 0, max: 65_535 }) ?? defaultPort,
     urls: deploymentUrls(input),
-    apiOnly: input.values['api-only'] === true,
-    aliases: aliasesOf((input.values.aliases as string[] | undefined) ?? []),
-    keys: (input.values['api-keys'] as string[] | undefined) ?? [],
-    allowPrivate: input.values['allow-private-inputs'] === true,
-    mcp: input.values.mcp === true,
-    liveStreams: numberOf(input, 'live', { min: 1, max: 1000 }),
-    operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
+    apiOnly: input.isOn('api-only'),
+    aliases: aliasesOf(input.list('aliases')),
+    keys: input.list('api-keys'),
+    allowPrivate: input.isOn('allow-private-inputs'),
+    mcp: input.isOn('mcp'),
+    liveStreams: input.number('live', { min: 1, max: 1000 }),
+    operatorKey: operatorKeyOf(input.text('operator-key')),
     /** For `createEngine`, as they are, */
     engine: input.settings?.engine,
     /** and for `createHandler`. */
     http: {
       ...input.settings?.handler,
-      publicUrl: publicUrlOf(textOf(input, 'public-url')),
-      trustProxy: input.values['trust-proxy'] === true,
+      publicUrl: publicUrlOf(input.text('public-url')),
+      trustProxy: input.isOn('trust-proxy'),
       cors: corsOf(input.values.cors as string[] | undefined),
-      console: input.values.console === true,
-      metrics: input.values.metrics === true,
+      console: input.isOn('console'),
+      metrics: input.isOn('metrics'),
     },
     input,
-    graceMs: 1000 * (numberOf(input, 'grace', { min: 0, max: 3600 }) ?? defaultGraceSeconds),
-    verbose: input.values.verbose === true,
+    graceMs: 1000 * (input.number('grace', { min: 0, max: 3600 }) ?? defaultGraceSeconds),
+    verbose: input.isOn('verbose'),
   }
 }
 

@@ -2,7 +2,7 @@ import type { JobEngine } from '../core/engine/engine.js'
 import { storedLimits } from '../core/engine/limits/limits.js'
 import type { Application } from '../core/engine/ports/application-store.js'
 import { createEngine } from '../create-engine.js'
-import { type CommandInput, type Terminal, textOf, UsageError } from './command.js'
+import { type CommandInput, type Terminal, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { requireData, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
@@ -28,7 +28,7 @@ export async function withEngine(
 
 /** The application that --app names. @throws UsageError for a name that no application has */
 export function namedApplication(applications: readonly Application[], input: CommandInput): Application | undefined {
-  const name = textOf(input, 'app')
+  const name = input.text('app')
   const named = applications.find((one) => one.name === name)
   if (name !== undefined && !named)
     throw new UsageError(`There is no application ${name}. Create one with: stemwork keys create`)

@@ -10,7 +10,7 @@ export const tracesOption: CommandOption = flag(
 
 /** @throws StemworkError `MISSING_DEPENDENCY`. */
 export async function tracingOf(input: CommandInput): Promise<Tracing | undefined> {
-  if (input.values.traces !== true) return undefined
+  if (!input.isOn('traces')) return undefined
   const { openTelemetry } = await optional(['@opentelemetry/api'], () => import('../opentelemetry/index.js'))
   return openTelemetry()
 }

@@ -1,9 +1,9 @@
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
 import { audioCommandOptions, decodersOf, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, flag, numberOf, textOf, valued } from './command.js'
+import { type Command, flag, valued } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
-export const transcodeCommand: Command = {
+export const command: Command = {
   usage: 'transcode <file> <output> [options]',
   description:
     'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies; changes tempo ' +
@@ -26,14 +26,14 @@ export const transcodeCommand: Command = {
   },
   notes: `The extension of the output file selects the format: ${fileEndings}.`,
   async run(input, terminal) {
-    const path = firstPositional(input)
+    const path = input.first
     const output = input.positionals[1] ?? ''
     const params = {
-      format: fileFormat(output, textOf(input, 'bits')),
-      sampleRate: numberOf(input, 'rate', { min: 8000, max: 192_000 }),
-      channels: numberOf(input, 'channels', { min: 1, max: 2 }),
-      dither: input.values['no-dither'] !== true,
-      keepTags: input.values['no-tags'] !== true,
+      format: fileFormat(output, input.text('bits')),
+      sampleRate: input.number('rate', { min: 8000, max: 192_000 }),
+      channels: input.number('channels', { min: 1, max: 2 }),
+      dither: !input.isOn('no-dither'),
+      keepTags: !input.isOn('no-tags'),
     }
     return runAudioCommand(input, terminal, {
       path,

@@ -1,13 +1,13 @@
 import { type LedgerGroup, ledgerGroups } from '../core/engine/job/ledger.js'
 import { usageCsv, usageRow } from '../http/service/usage-routes.js'
-import { type Command, type CommandInput, exitStatus, flag, textOf, UsageError, valued } from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, UsageError, valued } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
 import { jobCount } from './style.js'
 
 const groups: Record<string, LedgerGroup> = { day: 'day', workflow: 'workflow', application: 'app' }
 
-export const usageCommand: Command = {
+export const command: Command = {
   usage: 'usage [--from <day>] [--to <day>] [--by <list>] (--data <dir> | --store <url>)',
   description:
     'Shows what the jobs of a service have used: ended jobs, seconds of audio, bytes of inputs and processor ' +
@@ -27,7 +27,7 @@ export const usageCommand: Command = {
     const today = new Date().toISOString().slice(0, 10)
     const [from, to] = [dayOf(input, 'from', `${today.slice(0, 8)}01`), dayOf(input, 'to', today)]
     if (from > to) throw new UsageError('--from must be a day before --to, or the same.')
-    const by = (textOf(input, 'by') ?? 'application').split(',').map((name) => name.trim())
+    const by = (input.text('by') ?? 'application').split(',').map((name) => name.trim())
     const groupBy = by.map((name) => {
       if (Object.hasOwn(groups, name)) return groups[name] ?? ledgerGroups[0]
       throw new UsageError(`--by takes ${Object.keys(groups).join(', ')}, not "${name}".`)
@@ -43,8 +43,8 @@ export const usageCommand: Command = {
       )
       const shown = by as ('day' | 'workflow' | 'application')[]
       const { stdout } = terminal
-      if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
-      else if (input.values.csv === true) stdout.write(usageCsv(rows, shown))
+      if (input.isOn('json')) stdout.write(`${JSON.stringify(rows)}\n`)
+      else if (input.isOn('csv')) stdout.write(usageCsv(rows, shown))
       else stdout.write(rows.map((row) => line(row, shown)).join('') || 'Nothing was used on these days.\n')
       return exitStatus.done
     })
@@ -62,7 +62,7 @@ function line(row: ReturnType<typeof usageRow>, by: readonly ('day' | 'workflow'
 }
 
 function dayOf(input: CommandInput, name: string, usual: string): number {
-  const text = textOf(input, name) ?? usual
+  const text = input.text(name) ?? usual
   const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
   // A 31st of February would be a day of March.
   if (Number.isNaN(time) || new Date(time).toISOString().slice(0, 10) !== text)

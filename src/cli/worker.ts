@@ -2,7 +2,7 @@ import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import type { HttpEngine } from '../http/http-engine.js'
 import { type RunningServer, serve } from '../http/mounts/node.js'
-import { type Command, type CommandInput, exitStatus, flag, numberOf, textOf, UsageError, valued } from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, UsageError, valued } from './command.js'
 import { configurable } from './configuration.js'
 import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
@@ -17,7 +17,7 @@ import { allWorkflows } from './workflow-modules.js'
 
 const operatorPaths = ['/healthz', '/readyz', '/metrics']
 
-export const workerCommand: Command = {
+export const command: Command = {
   usage: 'worker --store postgres://... --blobs s3://... [options]',
   description:
     'Runs jobs that other nodes accept. Start as many as you need, on any machine that can reach the same servers.',
@@ -65,14 +65,13 @@ export const workerCommand: Command = {
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications without their own secret.',
   async run(input, { stdout, stderr }) {
     const urls = sharedUrls(input)
-    const once = input.values.once === true
-    const isFinite = once || input.values.drain === true
-    if (once && input.values.drain === true)
-      throw new UsageError('--once and --drain exclude each other; use one of them.')
-    const concurrency = numberOf(input, 'concurrency', { min: 1, max: 1000 }) ?? 1
-    const logger = stderrLogger(stderr, { debug: input.values.verbose === true })
-    const leaseSeconds = numberOf(input, 'lease', { min: 1, max: 3600 }) ?? 30
-    const healthPort = numberOf(input, 'health-port', { min: 0, max: 65_535 })
+    const once = input.isOn('once')
+    const isFinite = once || input.isOn('drain')
+    if (once && input.isOn('drain')) throw new UsageError('--once and --drain exclude each other; use one of them.')
+    const concurrency = input.number('concurrency', { min: 1, max: 1000 }) ?? 1
+    const logger = stderrLogger(stderr, { debug: input.isOn('verbose') })
+    const leaseSeconds = input.number('lease', { min: 1, max: 3600 }) ?? 30
+    const healthPort = input.number('health-port', { min: 0, max: 65_535 })
     const interruption = onInterruption((status) => process.exit(status), { starts: true })
     const storage = await openStorage(urls, logger)
     try {
@@ -85,12 +84,12 @@ export const workerCommand: Command = {
         tracing: await tracingOf(input),
         dispatch: {
           concurrency,
-          graceMs: (numberOf(input, 'grace', { min: 0, max: 86_400 }) ?? 10) * 1000,
-          labels: (input.values.labels as string[] | undefined) ?? [],
+          graceMs: (input.number('grace', { min: 0, max: 86_400 }) ?? 10) * 1000,
+          labels: input.list('labels'),
           leaseMs: leaseSeconds * 1000,
           sweepIntervalMs: Math.min(15_000, leaseSeconds * 500),
         },
-        fetch: { allowPrivate: input.values['allow-private-inputs'] === true },
+        fetch: { allowPrivate: input.isOn('allow-private-inputs') },
         webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
       })
       logJobs(engine, logger)
@@ -152,6 +151,6 @@ function healthServer(engine: HttpEngine, input: CommandInput, port: number): Pr
       operatorPaths.includes(new URL(request.url).pathname)
         ? handler(request, context)
         : new Response(null, { status: 404 }),
-    { host: textOf(input, 'health-host') ?? '127.0.0.1', port },
+    { host: input.text('health-host') ?? '127.0.0.1', port },
   )
 }

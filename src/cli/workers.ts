@@ -6,7 +6,7 @@ import { withEngine } from './store-engine.js'
 const states: Record<string, WorkerState> = { cordon: 'cordoned', drain: 'draining', uncordon: 'open' }
 const options = ['data', 'store', 'json']
 
-export const workersCommand: Command = {
+export const command: Command = {
   usage: 'workers <show | cordon | drain | uncordon> [<name>] (--data <dir> | --store <url>)',
   description:
     'Shows the workers of a deployment, and takes individual ones out of service. A worker notices within 30 seconds.',
@@ -24,7 +24,7 @@ export const workersCommand: Command = {
     uncordon: { description: 'The worker takes jobs again.', options },
   },
   async run(input, terminal) {
-    const action = actionOf(input, workersCommand)
+    const action = actionOf(input, command)
     const state = states[action]
     const name = input.positionals[1]
     if (state && name === undefined)
@@ -34,7 +34,7 @@ export const workersCommand: Command = {
       if (state && name !== undefined) await engine.setWorkerState(name, state)
       const workers = await engine.workers()
       const text = () => workers.map(line).join('') || 'No workers.\n'
-      terminal.stdout.write(input.values.json === true ? `${JSON.stringify(workers)}\n` : text())
+      terminal.stdout.write(input.isOn('json') ? `${JSON.stringify(workers)}\n` : text())
       return exitStatus.done
     })
   },

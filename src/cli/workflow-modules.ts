@@ -18,7 +18,7 @@ const what = 'workflow file'
  */
 export async function allWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
   const own = await packageWorkflows(input, isRunHere)
-  return [...own, ...(await loadWorkflows((input.values.workflows as string[] | undefined) ?? [], own))]
+  return [...own, ...(await loadWorkflows(input.list('workflows'), own))]
 }
 
 /**

@@ -1,3 +1,4 @@
+import { Button } from './button.js'
 import { hasEnded } from '../client/client.js'
 import type { JobCommands } from './job-commands.js'
 import type { Place } from './job-list.js'
@@ -9,24 +10,10 @@ export function BulkActions({ selected, commands }: { selected: readonly Place[]
   const active = selected.filter((job) => !hasEnded(job))
   return (
     <span class="flow">
-      {done.length > 0 && (
-        <button type="button" onClick={() => void commands.archive(done)}>
-          Download (ZIP)
-        </button>
-      )}
-      {failed.length > 0 && (
-        <button type="button" onClick={() => void commands.again(failed)}>
-          Send again
-        </button>
-      )}
-      {active.length > 0 && (
-        <button type="button" onClick={() => void commands.stop(active)}>
-          Stop
-        </button>
-      )}
-      <button type="button" onClick={() => commands.remove(selected)}>
-        Delete
-      </button>
+      {done.length > 0 && <Button onClick={() => void commands.archive(done)}>Download (ZIP)</Button>}
+      {failed.length > 0 && <Button onClick={() => void commands.again(failed)}>Send again</Button>}
+      {active.length > 0 && <Button onClick={() => void commands.stop(active)}>Stop</Button>}
+      <Button onClick={() => commands.remove(selected)}>Delete</Button>
     </span>
   )
 }

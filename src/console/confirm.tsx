@@ -1,4 +1,5 @@
 import { useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 
 interface ConfirmProps {
   /** Label of the button that opens the question. */
@@ -20,23 +21,21 @@ export function Confirm({ label, name, buttonClass, title, text, action = label,
   const [isBusy, setBusy] = useState(false)
   return (
     <>
-      <button
-        type="button"
+      <Button
         class={buttonClass ?? (isDanger ? 'danger' : '')}
         aria-label={name}
         onClick={() => dialog.current?.showModal()}
       >
         {label}
-      </button>
+      </Button>
       <dialog ref={dialog} aria-label={title}>
         <h2>{title}</h2>
         <p>{text}</p>
         <div class="buttons">
-          <button type="button" autofocus onClick={() => dialog.current?.close()}>
+          <Button autofocus onClick={() => dialog.current?.close()}>
             Back
-          </button>
-          <button
-            type="button"
+          </Button>
+          <Button
             class={isDanger ? 'danger' : 'main'}
             disabled={isBusy}
             onClick={() => {
@@ -48,7 +47,7 @@ export function Confirm({ label, name, buttonClass, title, text, action = label,
             }}
           >
             {action}
-          </button>
+          </Button>
         </div>
       </dialog>
     </>

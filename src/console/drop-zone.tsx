@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import { listen } from './listen.js'
 
 /** A button that opens the file dialog. Files can be dropped anywhere on the page. */
@@ -31,9 +32,9 @@ export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
       <Arrow />
       <p>
         <span class="pointer">Drop songs here, or </span>
-        <button type="button" class="main" onClick={() => input.current?.click()}>
+        <Button class="main" onClick={() => input.current?.click()}>
           Choose songs
-        </button>
+        </Button>
       </p>
       <p class="quiet">MP3, WAV, FLAC, M4A, OGG and others, or a video with sound</p>
       <input

@@ -1,3 +1,4 @@
+import { Button } from './button.js'
 import type { Explanation } from './first-words.js'
 
 interface ErrorNoticeProps {
@@ -18,11 +19,7 @@ export function ErrorNotice({ problem, onAgain, label = 'Try again' }: ErrorNoti
           <p class="quiet">{problem.detail}</p>
         </details>
       )}
-      {onAgain && (
-        <button type="button" onClick={onAgain}>
-          {label}
-        </button>
-      )}
+      {onAgain && <Button onClick={onAgain}>{label}</Button>}
     </div>
   )
 }

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import { type ExportFormat, exportFormats } from './export-formats.js'
 import { saveLink } from './job-requests.js'
 import { useMessages } from './messages.js'
@@ -65,13 +66,12 @@ export function ExportButton({ player, tracks, song, mix, part }: ExportButtonPr
             ),
         )}
       </select>
-      <button
-        type="button"
+      <Button
         disabled={(isSilent || part.from >= part.to || part.to > player.made) && share === undefined}
         onClick={() => (share === undefined ? void run() : stop.current.abort())}
       >
         {share === undefined ? 'Export this mix' : `Stop the export (${Math.floor(share * 100)} %)`}
-      </button>
+      </Button>
     </span>
   )
 }

@@ -1,3 +1,4 @@
+import { Button } from './button.js'
 import { hasEnded, type Job } from '../client/client.js'
 import type { JobCommands, NamedJob } from './job-commands.js'
 
@@ -15,24 +16,23 @@ export function JobActions({ job, canRepeat, commands, width }: JobActionsProps)
   return (
     <span class="actions" style={{ minWidth: width }}>
       {canRepeat && (
-        <button type="button" class="plain" aria-label={`Send again: ${name}`} onClick={() => commands.again([job])}>
+        <Button class="plain" aria-label={`Send again: ${name}`} onClick={() => commands.again([job])}>
           Send again
-        </button>
+        </Button>
       )}
       {!hasEnded(job) && (
-        <button type="button" class="plain" aria-label={`Stop ${name}`} onClick={() => void commands.stop([job])}>
+        <Button class="plain" aria-label={`Stop ${name}`} onClick={() => void commands.stop([job])}>
           Stop
-        </button>
+        </Button>
       )}
-      <button
-        type="button"
+      <Button
         class="plain"
         style={{ marginLeft: width && 'auto' }}
         aria-label={`Delete ${name}`}
         onClick={() => commands.remove([job])}
       >
         Delete
-      </button>
+      </Button>
     </span>
   )
 }

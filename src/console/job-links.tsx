@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import type { JobLink } from '../client/client.js'
 import { Confirm } from './confirm.js'
 import { copyText } from './copy-text.js'
@@ -32,9 +33,7 @@ export function JobLinks({ client, jobId }: { client: Client; jobId: string }) {
         after 30 days.
       </p>
       {problem && <ErrorNotice problem={problem} />}
-      <button type="button" onClick={() => void attempt(() => client.createJobLink(jobId))}>
-        Create link
-      </button>
+      <Button onClick={() => void attempt(() => client.createJobLink(jobId))}>Create link</Button>
       <ul class="rows" aria-label="Links">
         {links?.map((link) => (
           <Link key={link.id} link={link} onRevoke={() => attempt(() => client.revokeJobLink(jobId, link.id))} />
@@ -59,9 +58,9 @@ function Link({ link: { url, opens, expiresAt }, onRevoke }: { link: JobLink; on
         </span>
       </div>
       <span class="actions">
-        <button type="button" class="plain" onClick={() => void copyText(shown.current).then((text) => show({ text }))}>
+        <Button class="plain" onClick={() => void copyText(shown.current).then((text) => show({ text }))}>
           Copy link
-        </button>
+        </Button>
         <Confirm
           label="Revoke"
           buttonClass="plain"

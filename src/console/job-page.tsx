@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import { hasEnded, type Job } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { Details } from './details.js'
@@ -196,8 +197,7 @@ function Sending({ heading, upload, uploads }: SendingProps) {
           <p class="quiet">{uploadStateWords(upload)}</p>
         </div>
         <span class="actions" style={{ minWidth: actionsWidth }}>
-          <button
-            type="button"
+          <Button
             class="plain"
             aria-label={`Stop ${file.name}`}
             onClick={() => {
@@ -206,7 +206,7 @@ function Sending({ heading, upload, uploads }: SendingProps) {
             }}
           >
             Stop
-          </button>
+          </Button>
         </span>
       </header>
       {problem && (

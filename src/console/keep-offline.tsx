@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import type { Job } from '../client/client.js'
 import { ErrorNotice } from './error-notice.js'
 import { canKeep, forgetOffline, keepOffline, NoRoom, offlineDays, offlineSongs, storageRoom } from './offline-songs.js'
@@ -47,15 +48,9 @@ export function KeepOffline({ client, job }: { client: Client; job: Job }) {
           {state.kind === 'absent' && 'Keep the stems on this device, to play them without a network. '}
           {state.kind !== 'keeping' && room}
         </span>
-        {state.kind === 'absent' && (
-          <button type="button" onClick={() => void keep()}>
-            Keep offline
-          </button>
-        )}
+        {state.kind === 'absent' && <Button onClick={() => void keep()}>Keep offline</Button>}
         {state.kind === 'kept' && (
-          <button type="button" onClick={() => void forgetOffline(job.id).then(look)}>
-            Remove from this device
-          </button>
+          <Button onClick={() => void forgetOffline(job.id).then(look)}>Remove from this device</Button>
         )}
       </div>
       <p class="quiet small">

@@ -1,3 +1,4 @@
+import { Button } from './button.js'
 import type { Loop } from './player.js'
 import type { SongRhythm } from './rhythm.js'
 import { Spectrogram } from './spectrogram.js'
@@ -52,22 +53,20 @@ export function Lane(props: LaneProps) {
           {title} <kbd aria-hidden="true">{digit}</kbd>
         </h2>
         <div class="flow switches">
-          <button
-            type="button"
+          <Button
             aria-pressed={settings.isMuted}
             aria-label={`Mute ${title}`}
             onClick={() => onChange({ isMuted: !settings.isMuted })}
           >
             Mute
-          </button>
-          <button
-            type="button"
+          </Button>
+          <Button
             aria-pressed={settings.isSolo}
             aria-label={`Solo ${title}`}
             onClick={() => onChange({ isSolo: !settings.isSolo })}
           >
             Solo
-          </button>
+          </Button>
         </div>
         <Level name={stem.name} title={title} settings={settings} onChange={onChange} />
       </div>

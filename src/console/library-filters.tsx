@@ -1,3 +1,4 @@
+import { Button } from './button.js'
 import type { WorkflowSummary } from '../client/client.js'
 import { SelectFilter, StatusFilter } from './filter-controls.js'
 import type { ListFilters } from './route.js'
@@ -44,10 +45,10 @@ export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersP
         />
       )}
       {filters.batch !== undefined && (
-        <button type="button" class="tag" onClick={() => change({ batch: undefined })}>
+        <Button class="tag" onClick={() => change({ batch: undefined })}>
           Batch: {filters.batch} <span aria-hidden="true">✕</span>
           <span class="hidden">Show all batches</span>
-        </button>
+        </Button>
       )}
     </div>
   )

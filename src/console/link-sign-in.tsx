@@ -1,3 +1,5 @@
+import { Button } from './button.js'
+
 interface LinkSignInProps {
   /** Whose songs the link leads to. */
   application: string
@@ -31,9 +33,7 @@ export function LinkSignIn({ application, current, onAccept, onCancel }: LinkSig
         <button type="submit" class="main">
           Sign in
         </button>
-        <button type="button" onClick={onCancel}>
-          Cancel
-        </button>
+        <Button onClick={onCancel}>Cancel</Button>
       </p>
     </form>
   )

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Button } from './button.js'
 import { SelectFilter } from './filter-controls.js'
 import type { NamedLoop } from './kept-songs.js'
 import type { Loop } from './player.js'
@@ -36,9 +37,9 @@ export function Loops({ loop, loops, onLoop, onKeep }: LoopsProps) {
         />
       )}
       {loop && chosen >= 0 && (
-        <button type="button" class="plain" onClick={() => onKeep(loops.filter((_, index) => index !== chosen))}>
+        <Button class="plain" onClick={() => onKeep(loops.filter((_, index) => index !== chosen))}>
           Forget this loop
-        </button>
+        </Button>
       )}
       {loop && chosen < 0 && (
         <>
@@ -51,15 +52,15 @@ export function Loops({ loop, loops, onLoop, onKeep }: LoopsProps) {
             onInput={(event) => setName(event.currentTarget.value)}
             onKeyDown={(event) => event.key === 'Enter' && keep()}
           />
-          <button type="button" class="plain" onClick={keep}>
+          <Button class="plain" onClick={keep}>
             Keep loop
-          </button>
+          </Button>
         </>
       )}
       {loop && (
-        <button type="button" class="plain" onClick={() => onLoop(undefined)}>
+        <Button class="plain" onClick={() => onLoop(undefined)}>
           Remove loop
-        </button>
+        </Button>
       )}
     </span>
   )

@@ -1,5 +1,6 @@
 import { createContext, type ComponentChildren } from 'preact'
 import { useContext, useMemo, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 
 interface Toast {
   text: string
@@ -68,21 +69,16 @@ function ToastCard({ toast: { text, action, isLasting }, onHide }: { toast: Toas
     <div class="toast">
       <span>{text}</span>
       {action && (
-        <button
-          type="button"
+        <Button
           onClick={() => {
             onHide()
             action.run()
           }}
         >
           {action.label}
-        </button>
+        </Button>
       )}
-      {isLasting && (
-        <button type="button" onClick={onHide}>
-          Not now
-        </button>
-      )}
+      {isLasting && <Button onClick={onHide}>Not now</Button>}
     </div>
   )
 }

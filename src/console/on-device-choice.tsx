@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { Button } from './button.js'
 import { canSeparate } from '../browser/can-separate.js'
 import { unreachable } from './first-words.js'
 import { useMessages } from './messages.js'
@@ -27,9 +28,7 @@ export function OnDeviceChoice() {
   return (
     <div class="on-device">
       <div class="flow">
-        <button type="button" onClick={choose}>
-          Separate on this device
-        </button>
+        <Button onClick={choose}>Separate on this device</Button>
         <div class="quiet small">Nothing is uploaded.</div>
       </div>
       <ul ref={list} class="rows songs" />

@@ -1,3 +1,4 @@
+import { Button } from './button.js'
 import type { BeatSwitches } from './kept-songs.js'
 import type { Player } from './player.js'
 import { pitchWords, tempoWords } from './practice-words.js'
@@ -62,8 +63,7 @@ export function Practice({ player, beats, canFind }: { player: Player; beats: Be
         <output aria-hidden="true">{pitchWords(semitones)}</output>
       </label>
       {canStretch ? (
-        <button
-          type="button"
+        <Button
           class="plain"
           disabled={tempo === 1 && semitones === 0}
           onClick={() => {
@@ -72,7 +72,7 @@ export function Practice({ player, beats, canFind }: { player: Player; beats: Be
           }}
         >
           As recorded
-        </button>
+        </Button>
       ) : (
         <span class="quiet">{needsHttps}</span>
       )}
@@ -98,20 +98,19 @@ function BeatButtons({ beats, canFind }: { beats: Beats; canFind: boolean }) {
     <span class="flow">
       <div class="flow switches" role="group" aria-label="Beats">
         {(Object.keys(switchTexts) as (keyof BeatSwitches)[]).map((name) => (
-          <button
+          <Button
             key={name}
-            type="button"
             disabled={!rhythm}
             aria-pressed={rhythm !== undefined && switches[name]}
             onClick={() => change({ [name]: !switches[name] })}
           >
             {switchTexts[name]}
-          </button>
+          </Button>
         ))}
       </div>
-      <button type="button" class="plain" style={findStyle} disabled={!canFind || rhythm !== undefined} onClick={find}>
+      <Button class="plain" style={findStyle} disabled={!canFind || rhythm !== undefined} onClick={find}>
         {findWords(beats)}
-      </button>
+      </Button>
     </span>
   )
 }

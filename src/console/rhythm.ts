@@ -1,15 +1,8 @@
+import type { MusicAnalysis } from '../core/media/analysis/analyze-audio.js'
 import { clickSound } from '../core/media/dsp/click-sound.js'
 import type { PcmSource } from './pcm-source.js'
 import type { CountIn, Loop } from './player.js'
 import { sampleAt } from './sample-at.js'
-
-export interface Chord {
-  /** Seconds. */
-  start: number
-  end: number
-  /** For example `F#m7`; `N` for none. */
-  name: string
-}
 
 /** What the analysis has found in a song. */
 export interface SongRhythm {
@@ -22,7 +15,7 @@ export interface SongRhythm {
   bars: number[]
   beatsPerBar: number
   /** Absent from what earlier versions have kept. */
-  chords?: Chord[]
+  chords?: MusicAnalysis['chords']
 }
 
 const usualBar = 4
@@ -30,13 +23,7 @@ const usualBar = 4
 const almost = 0.001
 
 /** The fields of a report of `service/analyze` that the player uses. */
-export interface AnalysisReport {
-  tempo: { bpm: number } | null
-  key: { name: string } | null
-  beats: number[]
-  downbeats: { beatsPerBar: number; times: number[] } | null
-  chords: Chord[]
-}
+export type AnalysisReport = Pick<MusicAnalysis, 'tempo' | 'key' | 'beats' | 'downbeats' | 'chords'>
 
 export function rhythmOf({ tempo, key, beats, downbeats, chords }: AnalysisReport): SongRhythm {
   const { times = [], beatsPerBar = usualBar } = downbeats ?? {}

@@ -1,7 +1,7 @@
 import { keyNames } from './note-picture.js'
 import { usePictureGestures } from './picture-gestures.js'
 import type { Loop } from './player.js'
-import type { Chord } from './rhythm.js'
+import type { SongRhythm } from './rhythm.js'
 import { rulerStep, type ViewWindow } from './view-window.js'
 import { clock } from './words.js'
 
@@ -30,7 +30,7 @@ export function Ruler(props: RulerProps) {
 }
 
 interface ChordsProps extends RulerProps {
-  chords: readonly Chord[]
+  chords: NonNullable<SongRhythm['chords']>
   /** Semitones by which they are transposed. */
   semitones: number
 }

@@ -1,4 +1,5 @@
 import { useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import type { Job } from '../client/client.js'
 import { copyText } from './copy-text.js'
 import { Segments } from './filter-controls.js'
@@ -27,9 +28,7 @@ export function Snippets({ job }: { job: Job }) {
         {text}
       </pre>
       <p>
-        <button type="button" onClick={() => void copyText(shown.current).then((words) => show({ text: words }))}>
-          Copy
-        </button>
+        <Button onClick={() => void copyText(shown.current).then((words) => show({ text: words }))}>Copy</Button>
       </p>
     </section>
   )

@@ -1,3 +1,4 @@
+import { ComplexFft } from '../core/media/dsp/stretch/complex-fft.js'
 import type { PcmSource } from './pcm-source.js'
 import { highestHertz, lowestHertz } from './frequency-axis.js'
 import { sampleAt as at } from './sample-at.js'
@@ -8,9 +9,9 @@ const parallelReads = 2
 const mostFramesPerRead = 2 ** 18
 const growingMs = 500
 
-const cosines = Float64Array.from({ length: size }, (_, n) => Math.cos((2 * Math.PI * n) / size))
+const fft = new ComplexFft(size)
 /** A Hann window, scaled so that a full-scale sine measures 0 dB. */
-const hann = cosines.map((cosine) => ((1 - cosine) * 2) / size)
+const hann = Float64Array.from({ length: size }, (_, n) => ((1 - Math.cos((2 * Math.PI * n) / size)) * 2) / size)
 
 /**
  * The spectrum of a track at evenly spread moments, as they come: 0..1 for each of `rows` bands from 40 Hz to 16 kHz,
@@ -60,7 +61,7 @@ export function bands(planes: readonly Float32Array[], rows: number, sampleRate:
   for (const plane of planes)
     for (let n = 0; n < Math.min(size, plane.length); n++)
       real[n] = at(real, n) + (at(plane, n) * at(hann, n)) / planes.length
-  transform(real, imaginary)
+  fft.transform(real, imaginary)
   const levels = new Float32Array(rows)
   const bin = (row: number) => (lowestHertz * (highestHertz / lowestHertz) ** (row / rows) * size) / sampleRate
   for (let row = 0; row < rows; row++) {
@@ -71,34 +72,4 @@ export function bands(planes: readonly Float32Array[], rows: number, sampleRate:
     levels[row] = Math.max(0, 1 - (10 * Math.log10(power + 1e-12)) / floorDecibels)
   }
   return levels
-}
-
-/** In-place radix-2 FFT (Cooley and Tukey 1965) of `size` samples. Arrays as pairs would be slow. */
-function transform(real: Float64Array, imaginary: Float64Array): void {
-  for (let i = 1, j = 0; i < size; i++) {
-    let bit = size >> 1
-    for (; j & bit; bit >>= 1) j ^= bit
-    j ^= bit
-    if (i < j) {
-      ;[real[i], real[j]] = [at(real, j), at(real, i)]
-      ;[imaginary[i], imaginary[j]] = [at(imaginary, j), at(imaginary, i)]
-    }
-  }
-  for (let half = 1; half < size; half *= 2) {
-    for (let k = 0; k < half; k++) {
-      const turn = (k * size) / (2 * half)
-      const cos = at(cosines, turn)
-      const sin = -at(cosines, (turn + size * 0.75) % size)
-      for (let start = k; start < size; start += 2 * half) {
-        const c = at(real, start + half)
-        const d = at(imaginary, start + half)
-        const x = c * cos - d * sin
-        const y = c * sin + d * cos
-        real[start + half] = at(real, start) - x
-        imaginary[start + half] = at(imaginary, start) - y
-        real[start] = at(real, start) + x
-        imaginary[start] = at(imaginary, start) + y
-      }
-    }
-  }
 }

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Button } from './button.js'
 import type { WorkflowSummary } from '../client/client.js'
 import type { Choices } from './choices.js'
 import { ErrorNotice } from './error-notice.js'
@@ -30,8 +31,7 @@ export function UploadList(props: UploadListProps) {
       {held.length > 1 && (
         <p class="line bulk">
           <span class="quiet">{held.length} songs are ready to send</span>
-          <button
-            type="button"
+          <Button
             class="main"
             onClick={({ currentTarget }) => {
               if (isCorrected(currentTarget.closest('section')))
@@ -39,7 +39,7 @@ export function UploadList(props: UploadListProps) {
             }}
           >
             Send all
-          </button>
+          </Button>
         </p>
       )}
     </>
@@ -71,8 +71,7 @@ function UploadRow(props: UploadRowProps) {
       </div>
       <span class="actions">
         {!isAgain && (
-          <button
-            type="button"
+          <Button
             class="plain"
             aria-label={`Options of ${file.name}`}
             aria-expanded={isOpened}
@@ -83,7 +82,7 @@ function UploadRow(props: UploadRowProps) {
             }}
           >
             Options
-          </button>
+          </Button>
         )}
         <SendButtons upload={upload} uploads={uploads} />
       </span>
@@ -99,8 +98,7 @@ function SendButtons({ upload, uploads }: Pick<UploadRowProps, 'upload' | 'uploa
   return (
     <>
       {(isOver(upload) || isHeld) && (
-        <button
-          type="button"
+        <Button
           class="plain"
           aria-label={isOver(upload) ? `${again}: ${file.name}` : `Send ${file.name}`}
           onClick={({ currentTarget }) => {
@@ -109,16 +107,15 @@ function SendButtons({ upload, uploads }: Pick<UploadRowProps, 'upload' | 'uploa
           }}
         >
           {isOver(upload) ? again : 'Send'}
-        </button>
+        </Button>
       )}
-      <button
-        type="button"
+      <Button
         class="plain"
         aria-label={`${isOver(upload) ? 'Dismiss' : 'Stop'} ${file.name}`}
         onClick={() => uploads.with((queue) => queue.remove(number))}
       >
         {isOver(upload) ? 'Dismiss' : 'Stop'}
-      </button>
+      </Button>
     </>
   )
 }
@@ -140,9 +137,7 @@ function OwnOptions({ client, workflows, uploads, upload }: UploadRowProps) {
       </div>
       {uploads.list.length > 1 && (
         <p>
-          <button type="button" onClick={chooseForAll}>
-            Use for all files
-          </button>
+          <Button onClick={chooseForAll}>Use for all files</Button>
         </p>
       )}
     </div>

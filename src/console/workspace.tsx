@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { Button } from './button.js'
 import { hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
@@ -87,9 +88,9 @@ export function Workspace({ client, session: { application, session }, onLeave, 
           {/* The default name says nothing. */}
           {application !== 'default' && <span class="quiet application">Application: {application}</span>}
           {session && (
-            <button type="button" class="plain" onClick={onLeave}>
+            <Button class="plain" onClick={onLeave}>
               Sign out
-            </button>
+            </Button>
           )}
         </p>
       </header>

@@ -4,7 +4,7 @@ import { StemworkError } from '../../core/engine/errors.js'
 import { modelInfo } from '../../core/models/index.js'
 import { nearest } from '../../core/engine/workflow/nearest.js'
 import { findInputs } from '../batch-inputs.js'
-import { type Command, type CommandInput, type Terminal, UsageError } from '../command.js'
+import { type Command, CommandInput, type Terminal, UsageError } from '../command.js'
 import { runInForeground } from '../foreground-run.js'
 import { makeFolder, refuseInput, requirePath, unfinishedFolder } from '../local-file.js'
 import type { ProgressLine } from '../progress-line.js'
@@ -51,7 +51,7 @@ async function runAs(program: OtherProgram, input: CommandInput, terminal: Termi
   request.separate.model = model.name
   request.separate.format = request.format.kind
   request.separate.stems ??= model.stems.join(',')
-  const choice = separationChoice({ positionals: [], values: request.separate })
+  const choice = separationChoice(new CommandInput(request.separate))
   for (const source of sources) await requirePath(source)
   const { inputs, unreadable } = await findInputs(sources, {
     outputFolder: resolve(request.folder),

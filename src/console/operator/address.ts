@@ -1,4 +1,4 @@
-import { queryOf, useHash } from '../use-hash.js'
+import { queryOf } from '../use-hash.js'
 import type { JobFilters } from './service.js'
 
 /** What the page shows: kept in the address, so that links and the back button lead there. */
@@ -12,11 +12,7 @@ export function jobAddress(id: string): string {
   return `#/job/${id}`
 }
 
-export function useAddress(): Address {
-  return useHash(addressOf)
-}
-
-function addressOf(hash: string): Address {
+export function addressOf(hash: string): Address {
   const [path = '', query] = hash.split('?', 2)
   const id = /^#\/job\/([\w-]+)$/.exec(path)?.[1]
   if (id !== undefined) return { name: 'job', id }

@@ -1,11 +1,13 @@
 import { render } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from '../button.js'
 import { ClientError } from '../../client/client-error.js'
 import type { Overview } from '../../http/operator/answers.js'
 import { Brand } from '../brand.js'
 import { ErrorNotice } from '../error-notice.js'
 import { keepFocus } from '../keep-focus.js'
-import { jobsAddress, useAddress } from './address.js'
+import { addressOf, jobsAddress } from './address.js'
+import { useHash } from '../use-hash.js'
 import { JobPage } from './job-page.js'
 import { JobsPage } from './jobs-page.js'
 import { OverviewPage } from './overview-page.js'
@@ -41,7 +43,7 @@ function App() {
 }
 
 function Pages({ onOut }: { onOut(problem?: string): void }) {
-  const address = useAddress()
+  const address = useHash(addressOf)
   const { overview, problem, fail, change, setWorker } = useOverview(onOut)
   const current = (name: string) => (address.name.startsWith(name) ? 'page' : undefined)
   return (
@@ -63,9 +65,9 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
           <span class={`chip ${problem === undefined ? 'connected' : 'reconnecting'}`}>
             {overview ? `As of ${clockTime(overview.at)}` : 'Loading …'}
           </span>
-          <button type="button" class="plain" onClick={() => void signOut().then(() => onOut(), fail)}>
+          <Button class="plain" onClick={() => void signOut().then(() => onOut(), fail)}>
             Sign out
-          </button>
+          </Button>
         </div>
       </header>
       <main class="stack operator">

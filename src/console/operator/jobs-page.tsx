@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { Button } from '../button.js'
 import type { JobPage, JobRow, Overview } from '../../http/operator/answers.js'
 import { SelectFilter, StatusFilter } from '../filter-controls.js'
 import { jobStateWords } from '../first-words.js'
@@ -64,11 +65,7 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
           ))}
         </ul>
       )}
-      {page && page.next !== null && (
-        <button type="button" onClick={() => void load(page.next ?? undefined)}>
-          Show more
-        </button>
-      )}
+      {page && page.next !== null && <Button onClick={() => void load(page.next ?? undefined)}>Show more</Button>}
     </>
   )
 }

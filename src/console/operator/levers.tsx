@@ -1,4 +1,5 @@
 import { useRef } from 'preact/hooks'
+import { Button } from '../button.js'
 import type { Overview, RuleState } from '../../http/operator/answers.js'
 import type { Change, Target } from './service.js'
 import { Confirm } from '../confirm.js'
@@ -43,9 +44,9 @@ export function Levers({ target, name, rules, onChange }: LeversProps) {
           />
         </>
       ) : (
-        <button type="button" class="main" onClick={() => void onChange(target, { state: 'open' })}>
+        <Button class="main" onClick={() => void onChange(target, { state: 'open' })}>
           Resume
-        </button>
+        </Button>
       )}
       <Limit target={target} name={name} maxRunning={maxRunning} onChange={onChange} />
     </div>
@@ -57,9 +58,9 @@ function Limit({ target, name, maxRunning, onChange }: Omit<LeversProps, 'rules'
   const field = useRef<HTMLInputElement>(null)
   return (
     <>
-      <button type="button" onClick={() => dialog.current?.showModal()}>
+      <Button onClick={() => dialog.current?.showModal()}>
         {maxRunning === null ? 'Limit' : `At most ${maxRunning}`}
-      </button>
+      </Button>
       <dialog ref={dialog} aria-label={`Limit ${name}`}>
         <form
           class="stack"
@@ -76,9 +77,7 @@ function Limit({ target, name, maxRunning, onChange }: Omit<LeversProps, 'rules'
             <input ref={field} type="number" min="1" step="1" defaultValue={maxRunning ?? ''} placeholder="No limit" />
           </label>
           <div class="buttons">
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Back
-            </button>
+            <Button onClick={() => dialog.current?.close()}>Back</Button>
             <button type="submit" class="main">
               Set limit
             </button>

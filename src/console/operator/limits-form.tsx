@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact'
 import { useRef, useState } from 'preact/hooks'
+import { Button } from '../button.js'
 import type { LimitFacts } from '../../http/operator/answers.js'
 import { ErrorNotice } from '../error-notice.js'
 import { errorText, type LimitChange, service } from './service.js'
@@ -18,9 +19,7 @@ export function LimitsForm({ app, name }: { app: string; name: string }) {
   const { limits, texts, setTexts, problem, isChecked, open, send } = useLimits(app, dialog)
   return (
     <>
-      <button type="button" onClick={open}>
-        Quota
-      </button>
+      <Button onClick={open}>Quota</Button>
       <dialog ref={dialog} aria-label={`Quota of ${name}`}>
         <form
           class="stack"
@@ -45,9 +44,7 @@ export function LimitsForm({ app, name }: { app: string; name: string }) {
             ))}
           {problem !== '' && <ErrorNotice problem={{ text: problem }} />}
           <div class="buttons">
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Back
-            </button>
+            <Button onClick={() => dialog.current?.close()}>Back</Button>
             <button type="submit" class="main" disabled={!limits}>
               Set quota
             </button>

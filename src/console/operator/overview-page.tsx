@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Button } from '../button.js'
 import type { Overview, QueueFacts, WorkerState } from '../../http/operator/answers.js'
 import { jobAddress, jobsAddress } from './address.js'
 import { Confirm } from '../confirm.js'
@@ -196,9 +197,9 @@ function WorkerLevers({ name, state, onWorker }: { name: string; state: WorkerSt
     return (
       <div class="levers" role="group" aria-label={`Control ${name}`}>
         <span class="chip">{workerWords[state]}</span>
-        <button type="button" class="main" onClick={() => void onWorker(name, 'open')}>
+        <Button class="main" onClick={() => void onWorker(name, 'open')}>
           Uncordon
-        </button>
+        </Button>
       </div>
     )
   return (

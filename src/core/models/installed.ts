@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { invalidOptions } from '../engine/errors.js'
 import { modelCacheFolder } from './cache.js'
 import { acceptanceFile, areTermsAccepted } from './licence.js'
-import { knownModels } from './known-models.js'
 import { isBuiltIn } from './load-model.js'
 import type { Model } from './manifest.js'
 import { isLocal, type ModelEntry } from './model-entry.js'
@@ -17,6 +16,7 @@ import {
   missingModel,
   modelEntry,
   modelFolder,
+  modelNames,
   resolveModel,
   usableEntry,
 } from './registry.js'
@@ -47,8 +47,7 @@ export interface ModelSummary {
 
 /** The embedded model and all models known by name. */
 export async function listModels(cacheFolder?: string): Promise<ModelSummary[]> {
-  const names = [embeddedModelName, ...knownModels.map(({ facts }) => facts.name)]
-  return Promise.all(names.map((name) => modelInfo(name, cacheFolder)))
+  return Promise.all(modelNames.map((name) => modelInfo(name, cacheFolder)))
 }
 
 /** @throws StemworkError `INVALID_OPTIONS` for an unknown name or an invalid manifest */

@@ -6,6 +6,10 @@ export type StemName = (typeof stemNames)[number]
 /** Planes of some stems. */
 export type Stems = Partial<Record<StemName, Float32Array[]>>
 
+export function stemEntries<Value>(stems: Partial<Record<StemName, Value>>): [StemName, Value][] {
+  return Object.entries(stems) as [StemName, Value][]
+}
+
 /** The contribution of one segment to the stems. */
 export interface Estimate {
   /** Track sample of the first value. */

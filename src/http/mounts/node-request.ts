@@ -3,8 +3,7 @@ import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
 import { Problem } from '../routing/problem.js'
-import type { ApiRequest, RequestHeaders } from '../routing/api-request.js'
-import { type RequestUrl, urlReader } from '../routing/api-request.js'
+import { type ApiRequest, type RequestHeaders, type RequestUrl, urlReader } from '../routing/api-request.js'
 
 /** A host with or without a port. A wrong one would be part of the links that the service makes. */
 const hostForm = /^[^\s/?#@\\<>]+$/

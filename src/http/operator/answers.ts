@@ -1,7 +1,9 @@
+import type { BulkReport, PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { PastAttempt } from '../../core/engine/job/history.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import type { Limits, Usage } from '../../core/engine/job/quota.js'
 import type { SchedulingRule } from '../../core/engine/job/scheduling.js'
+import type { StepState } from '../../core/engine/ports/runner.js'
 
 /** Responses for the operator's page. Times are epoch milliseconds. */
 export interface Overview {
@@ -42,26 +44,20 @@ export interface LimitFacts {
 
 export type LimitFigures = Limits
 export type AttemptFacts = PastAttempt
-export type WorkerState = 'open' | 'cordoned' | 'draining'
+export type WorkerState = Worker['state']
 export type RuleState = SchedulingRule['state']
 
 /** Jobs of one workflow that need the same of their workers. */
-export interface QueueFacts {
-  workflow: string
+export interface QueueFacts extends Pick<
+  PoolStatus,
+  'workflow' | 'needs' | 'queued' | 'running' | 'workers' | 'slots'
+> {
   /** Null for a workflow that this node does not have. */
   name: string | null
-  /** Labels that its jobs need. */
-  needs: string[]
-  /** Those that wait and are due. */
-  queued: number
-  running: number
   /** Whether there are more than `queued`, where counting stops. */
   isMore: boolean
   /** How long the first of them has been due; null if none waits. */
   longestWaitMs: number | null
-  /** Live workers that take such jobs, and the jobs that they run at a time. */
-  workers: number
-  slots: number
   /** Of the successful jobs of the last day, from claim to end. */
   medianMs: number | null
 }
@@ -69,13 +65,7 @@ export interface QueueFacts {
 export interface WorkerFacts {
   name: string
   /** Null for a worker known only from its jobs: it ended, runs single jobs, or is an older version. */
-  offers: {
-    state: WorkerState
-    slots: number
-    labels: string[]
-    workflows: string[]
-    startedAt: number
-  } | null
+  offers: Pick<Worker, 'state' | 'slots' | 'labels' | 'workflows' | 'startedAt'> | null
   /** When it was last seen. */
   seenAt: number
   jobs: { id: string; workflow: string; stage: string | null; progress: number; startedAt: number }[]
@@ -100,13 +90,9 @@ export interface JobRow
 }
 
 /** The outcome of one bulk request. */
-export interface BulkFacts {
-  done: number
-  refused: { id: string; code: string; message: string }[]
+export interface BulkFacts extends Omit<BulkReport, 'next'> {
   /** Where to continue; null at the end. */
   next: string | null
-  /** There is no room for more jobs; the rest would be refused, too. */
-  isFull: boolean
 }
 
 export interface JobPage {
@@ -130,26 +116,13 @@ export interface JobFacts
   steps: StepFacts[]
   /** Why the last attempt failed, with stack and causes. */
   failure: string | null
-  webhooks: {
-    event: string
-    url: string
-    outcome: string
-    attempts: number
+  webhooks: (Pick<JobRecord['deliveries'][number], 'event' | 'url' | 'outcome' | 'attempts'> & {
     status: number | null
-    nextAt: number | null
-  }[]
+  })[]
   outputs: { name: string; fileName: string; bytes: number }[]
   traceId: string | null
 }
 
-export interface StepFacts {
-  name: string
-  state: 'done' | 'failed' | 'waiting'
-  startedAt: number
-  endedAt: number | null
-  attempts: number
-  /** When a wait is over. */
-  until: number | null
-  error: { code: string; message: string } | null
+export interface StepFacts extends Omit<StepState, 'version'> {
   files: { name: string; bytes: number }[]
 }

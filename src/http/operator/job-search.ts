@@ -86,8 +86,8 @@ export async function jobFacts(engine: HttpEngine, job: JobRecord): Promise<JobF
       return { name, state, startedAt, endedAt, attempts, until, error, files: sizes }
     }),
     failure: job.failure,
-    webhooks: job.deliveries.map(({ event, url, outcome, attempts, lastStatus, nextAttemptAt }) => {
-      return { event, url, outcome, attempts, status: lastStatus, nextAt: nextAttemptAt }
+    webhooks: job.deliveries.map(({ event, url, outcome, attempts, lastStatus }) => {
+      return { event, url, outcome, attempts, status: lastStatus }
     }),
     outputs: Object.entries(job.outputs ?? {}).map(([name, { fileName, bytes }]) => ({ name, fileName, bytes })),
     traceId: job.trace?.traceparent.split('-')[1] ?? null,

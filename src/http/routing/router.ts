@@ -1,8 +1,7 @@
 import type { Logger } from '../../core/engine/ports/logger.js'
 import type { HandlerOptions } from '../options.js'
-import type { ApiRequest } from './api-request.js'
+import type { ApiRequest, RequestUrl } from './api-request.js'
 import { Problem } from './problem.js'
-import type { RequestUrl } from './api-request.js'
 import type { Route } from './route.js'
 import { type Match, routeTable } from './route-table.js'
 

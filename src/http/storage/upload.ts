@@ -7,8 +7,7 @@ import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
 import { inTurnOfLink, refuseEndedKey, refuseExpired, storageKey } from './storage-link.js'
 import type { UploadSlot } from '../routing/storage-use.js'
-import { forgetRefusal, isRefused, rememberRefusal } from './upload-refusal.js'
-import { isUsed } from './upload-refusal.js'
+import { forgetRefusal, isRefused, isUsed, rememberRefusal } from './upload-refusal.js'
 
 /** Stores the file that is sent to a ticket: raw, chunked, or in a multipart form. A ticket writes once. */
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {

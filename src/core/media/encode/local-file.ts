@@ -7,14 +7,9 @@ export async function createFile(path: string): Promise<FileWriter> {
   return fileWriter(writable(await open(path, 'w'), 0))
 }
 
-/** Resumes after the first `bytes` of a file. */
-async function reopenFile(path: string, bytes: number): Promise<FileWriter> {
-  return fileWriter(writable(await open(path, 'r+')), bytes)
-}
-
 /** For an encoder: a new file, or the one that an encoder left with this state. */
 export async function encodedFile(path: string, from: EncoderState | undefined): Promise<FileWriter> {
-  return from ? await reopenFile(path, from.bytes) : await createFile(path)
+  return from ? fileWriter(writable(await open(path, 'r+')), from.bytes) : await createFile(path)
 }
 
 /** @param end of a new file, which is written at the handle's own position, because a pipe takes no other */

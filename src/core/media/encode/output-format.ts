@@ -59,3 +59,9 @@ export const formatTable: Readonly<Record<OutputFormat, FormatFacts>> = {
   aiff24: { ...aiff, label: 'AIFF 24-bit', bits: 24 },
   aiff32f: { ...aiff, label: 'AIFF 32-bit float', bits: 32 },
 }
+
+/** A file of this format, as an output of a workflow. */
+export function formatFile(name: string, format: OutputFormat): { fileName: string; contentType: string } {
+  const { extension, contentType } = formatTable[format]
+  return { fileName: `${name}.${extension}`, contentType }
+}

@@ -39,11 +39,26 @@ const maxSongNameBytes = 150
  * @returns `undefined` if nothing is left
  */
 export function songName(text: string): string | undefined {
-  const allowed = cleanText(text.normalize('NFC')).replace(/[/\\:*?"<>|]+/g, '_')
-  const characters = Array.from(allowed.replace(/\s+/g, ' '))
-  let bytes = Buffer.byteLength(characters.join(''))
-  while (bytes > maxSongNameBytes) bytes -= Buffer.byteLength(characters.pop() ?? '')
-  // Files whose names begin with a dot are hidden; Windows removes dots and spaces at the end.
-  const name = characters.join('').replace(/^[. ]+|[. ]+$/g, '')
+  const name = withoutOuterDots(cut(safeText(text), maxSongNameBytes))
   return /[\p{L}\p{N}]/u.test(name) ? name : undefined
+}
+
+/** Without what separates paths, and what Windows forbids. */
+export function safeText(text: string): string {
+  return cleanText(text.normalize('NFC'))
+    .replace(/[/\\:*?"<>|]+/g, '_')
+    .replace(/\s+/g, ' ')
+}
+
+/** Files whose names begin with a dot are hidden; Windows removes dots and spaces at the end. */
+export function withoutOuterDots(name: string): string {
+  return name.replace(/^[. ]+|[. ]+$/g, '')
+}
+
+/** The beginning of a text, in whole characters. */
+export function cut(text: string, maxBytes: number): string {
+  const characters = Array.from(text)
+  let bytes = Buffer.byteLength(text)
+  while (bytes > maxBytes) bytes -= Buffer.byteLength(characters.pop() ?? '')
+  return characters.join('')
 }

@@ -1,19 +1,15 @@
-import type { ExecutionProvider, ProviderFallback } from './execution-provider.js'
-import type { Tensor, TensorInfo } from './network.js'
+import type { ExecutionProvider } from './execution-provider.js'
+import type { NetworkFacts, Tensor, TensorInfo } from './network.js'
 
 export interface RuntimeSettings {
-  /** Threads per inference. */
+  /** Threads per inference. Default: `defaultThreads()`. */
   threads: number
-  /** What should run the network; if it is not available, the CPU does. */
+  /** What should run the network; if it is not available, the CPU does. Default: `cpu`. */
   provider: ExecutionProvider
 }
 
 /** A network that a runtime has loaded into this thread. One run at a time. */
-export interface RuntimeSession {
-  readonly inputs: readonly TensorInfo[]
-  readonly outputs: readonly TensorInfo[]
-  /** Set if the CPU runs it although another provider was requested. */
-  readonly fallback?: ProviderFallback
+export interface RuntimeSession extends Pick<NetworkFacts, 'inputs' | 'outputs' | 'fallback'> {
   /** Fills the arrays of `fetches` from `feeds`. May block the thread for the whole inference. */
   run(feeds: Record<string, Tensor>, fetches: Record<string, Tensor>): Promise<void>
   release(): Promise<void>

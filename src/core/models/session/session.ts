@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os'
 import { StemworkError } from '../../engine/errors.js'
-import type { ExecutionProvider } from './execution-provider.js'
 import { importNative, openNative } from './native.js'
 import type { Network, NetworkFacts } from './network.js'
 import { networkOf } from './network-of.js'
@@ -8,11 +7,7 @@ import { defaultRuntime } from './default-runtime.js'
 import type { RuntimeChoice } from './runtime.js'
 import type { RuntimeSession, RuntimeSettings } from './runtime-session.js'
 
-export interface SessionOptions {
-  /** Threads per inference. Default: `defaultThreads()`. */
-  threads?: number
-  /** What should run the network; if it is not available, the CPU does. Default: `cpu`. */
-  provider?: ExecutionProvider
+export interface SessionOptions extends Partial<RuntimeSettings> {
   /** Default: that of `STEMWORK_RUNTIME`, or `auto`. */
   runtime?: RuntimeChoice
 }

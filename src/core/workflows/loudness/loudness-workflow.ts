@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
-import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatFile, outputFormats } from '../../media/encode/output-format.js'
 import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 
 const id = 'service/loudness'
@@ -12,16 +12,6 @@ export const usualCeiling = -1
 
 /** Params of the written audio, which only `normalizeTo` asks for. */
 const writingParams = ['ceiling', 'format', 'keepTags'] as const
-
-/** Parameters of a job. */
-export interface LoudnessParams {
-  inputUrl: string
-  picture: boolean
-  normalizeTo?: number
-  ceiling?: number
-  format?: OutputFormat
-  keepTags?: boolean
-}
 
 /**
  * `service/loudness`: measures integrated, momentary and short-term loudness, loudness range and true peak (ITU-R
@@ -34,16 +24,34 @@ export function loudnessWorkflow(settings: AudioSettings = {}): Workflow {
 }
 
 /** Defines the workflow with its work. */
-// oxlint-disable-next-line max-lines-per-function -- a table of params
 export function defineLoudness(
   settings: unknown,
   work: (settings: AudioSettings) => Stage<LoudnessParams, 'inputUrl'>['run'],
 ): Workflow {
   const checked = checkedSettings(id, settings)
-  const { format: usualFormat = '16', formats = outputFormats } = checked
-  const params: z.ZodType<LoudnessParams> = z
+  const { format: usualFormat = '16' } = checked
+  return defineWorkflow({
+    id,
+    name: 'Loudness',
+    description: 'Measures loudness, loudness range and true peak (EBU R 128), and optionally normalises.',
+    params: paramsSchema(checked),
+    outputs: ({ picture, normalizeTo, format = usualFormat }) => ({
+      report: { fileName: 'loudness.json', contentType: 'application/json' },
+      picture: picture ? { fileName: 'loudness.svg', contentType: 'image/svg+xml' } : undefined,
+      normalized: normalizeTo === undefined ? undefined : formatFile('normalized', format),
+    }),
+    stages: [{ name: 'measure', run: work(checked) }],
+    module: { url: scriptFile('core/workflows/loudness/loudness-module.js'), settings: checked },
+  })
+}
+
+/** Parameters of a job. */
+export type LoudnessParams = z.output<ReturnType<typeof paramsSchema>>
+
+function paramsSchema({ decoders, keepTags, format: usualFormat = '16', formats = [...outputFormats] }: AudioSettings) {
+  return z
     .strictObject({
-      inputUrl: inputUrlParam(checked.decoders),
+      inputUrl: inputUrlParam(decoders),
       picture: flag(true, 'Picture of the loudness', 'Also draws the loudness over time (SVG).'),
       normalizeTo: range(-70, 0)
         .optional()
@@ -58,7 +66,7 @@ export function defineLoudness(
         )
         .meta({ title: 'Peak ceiling', default: usualCeiling, 'x-unit': 'dBTP' }),
       format: formatParam(formats, usualFormat, 'Format of the audio to write.'),
-      keepTags: keepTagsParam(checked.keepTags),
+      keepTags: keepTagsParam(keepTags),
     })
     .superRefine((given, context) => {
       if (given.normalizeTo !== undefined) return
@@ -69,20 +77,4 @@ export function defineLoudness(
       }
     })
     .meta({ dependentRequired: Object.fromEntries(writingParams.map((name) => [name, ['normalizeTo']])) })
-  return defineWorkflow({
-    id,
-    name: 'Loudness',
-    description: 'Measures loudness, loudness range and true peak (EBU R 128), and optionally normalises.',
-    params,
-    outputs: ({ picture, normalizeTo, format = usualFormat }) => ({
-      report: { fileName: 'loudness.json', contentType: 'application/json' },
-      picture: picture ? { fileName: 'loudness.svg', contentType: 'image/svg+xml' } : undefined,
-      normalized:
-        normalizeTo === undefined
-          ? undefined
-          : { fileName: `normalized.${formatTable[format].extension}`, contentType: formatTable[format].contentType },
-    }),
-    stages: [{ name: 'measure', run: work(checked) }],
-    module: { url: scriptFile('core/workflows/loudness/loudness-module.js'), settings: checked },
-  })
 }

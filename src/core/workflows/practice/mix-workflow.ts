@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
-import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatFile, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type AudioSettings, checkedSettings, range } from '../audio-settings.js'
 
 const id = 'service/practice-mix'
@@ -54,16 +54,13 @@ export function defineMix(
     description: 'Mixes stems, and writes clicks and lyrics.',
     params,
     inputs,
-    outputs: ({ format = usualFormat }) => {
-      const { extension, contentType } = formatTable[format]
-      return {
-        accompaniments: { fileName: `accompaniments.${extension}`, contentType },
-        guide: { fileName: `guide.${extension}`, contentType },
-        click: { fileName: 'click.wav', contentType: 'audio/wav', optional: true },
-        lyrics: { fileName: 'lyrics.lrc', contentType: 'text/plain', optional: true },
-        ultrastar: { fileName: 'ultrastar.txt', contentType: 'text/plain', optional: true },
-      }
-    },
+    outputs: ({ format = usualFormat }) => ({
+      accompaniments: formatFile('accompaniments', format),
+      guide: formatFile('guide', format),
+      click: { fileName: 'click.wav', contentType: 'audio/wav', optional: true },
+      lyrics: { fileName: 'lyrics.lrc', contentType: 'text/plain', optional: true },
+      ultrastar: { fileName: 'ultrastar.txt', contentType: 'text/plain', optional: true },
+    }),
     stages: [{ name: 'mix', run: work(checked) }],
     module: { url: scriptFile('core/workflows/practice/mix-module.js'), settings: checked },
   })

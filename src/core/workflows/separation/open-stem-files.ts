@@ -5,7 +5,7 @@ import { formatTable, type OutputFormat } from '../../media/encode/output-format
 import { openThreadedEncoder } from '../../media/encode/threaded-encoder.js'
 import { openGrowingPeaks } from '../../media/pictures/growing-peaks.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
-import type { StemName } from '../../models/stems.js'
+import { stemEntries, type StemName } from '../../models/stems.js'
 import { type StemFile, StemFiles } from './stem-files.js'
 
 export interface StemFilesOptions {
@@ -26,7 +26,7 @@ export async function openStemFiles(
   // Packing samples takes no longer than handing them to another thread.
   const open = formatTable[format].isCompressed ? openThreadedEncoder : openEncoder
   return await StemFiles.open(
-    (Object.entries(paths) as [StemName, string][]).map(async ([stem, name]): Promise<StemFile> => {
+    stemEntries(paths).map(async ([stem, name]): Promise<StemFile> => {
       const path = `${name}.part`
       const peaksPath = `${path}.peaks`
       const from = await restore?.(stem, path, peaksPath)

@@ -15,8 +15,7 @@ import type { ProviderFallback } from '../../models/session/execution-provider.j
 import { betterModelHint } from '../../models/best-model.js'
 import { isBuiltIn } from '../../models/load-model.js'
 import type { Model } from '../../models/manifest.js'
-import type { Network } from '../../models/session/network.js'
-import type { Runtime } from '../../models/session/runtime.js'
+import type { Network, NetworkFacts } from '../../models/session/network.js'
 import { embeddedModelName, resolveModel } from '../../models/registry.js'
 import { withWarmNetworks } from '../../models/session/warm-networks.js'
 import { targetStems, type PipelineMember } from './pipeline/pipeline.js'
@@ -24,7 +23,7 @@ import { type ScratchTrack, writeScratchTrack } from './pipeline/scratch-track.j
 import { openCheckpoint } from './open-checkpoint.js'
 import { openStemFiles } from './open-stem-files.js'
 import { bandOf, checkOptions, type ModelChoice, type SeparationOptions } from './separation-options.js'
-import { separateTrack } from './separate-track.js'
+import { type SeparatedTrack, separateTrack } from './separate-track.js'
 import type { StemFiles } from './stem-files.js'
 
 export type { SeparationProgress } from './separate-track.js'
@@ -36,10 +35,7 @@ export interface UsedModel {
   sha256: string
 }
 
-export interface Separation {
-  seconds: number
-  sampleRate: number
-  clippedSamples: number
+export interface Separation extends Omit<SeparatedTrack, 'timings'>, Pick<NetworkFacts, 'runtime' | 'runtimeHint'> {
   /**
    * In milliseconds. `load` is the time to load models and networks: almost none in a process that has used them
    * before.
@@ -47,10 +43,6 @@ export interface Separation {
   timings: PipelineTimings & { load: number }
   /** The model, or the models of the ensemble. */
   models: UsedModel[]
-  /** What ran the networks. */
-  runtime: Runtime
-  /** How to get the faster runtime, if `auto` did not find it. */
-  runtimeHint?: string
   /** One line that names a better model, if only the bundled one was used. */
   hint?: string
   /** Messages about anything that was not done as requested, and about what was lost of a damaged file. */

@@ -7,8 +7,8 @@ import { type Band, type EnsembleAlgorithm, isSpectral } from '../../models/ense
 import type { SeparationProgress } from './separate-track.js'
 import { coversAllFrequencies } from './pipeline/spectral-ensemble.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
-import type { ExecutionProvider } from '../../models/session/execution-provider.js'
-import type { RuntimeChoice } from '../../models/session/runtime.js'
+import type { WarmNetworkOptions } from '../../models/session/warm-networks.js'
+import type { ArchitectureOptions } from './architectures/architecture.js'
 
 /** One model of an ensemble. */
 export interface ModelChoice {
@@ -22,7 +22,7 @@ export interface ModelChoice {
   toHertz?: number
 }
 
-export interface SeparationOptions {
+export interface SeparationOptions extends WarmNetworkOptions, Omit<ArchitectureOptions, 'stems'> {
   /** Paths of the files to write, by stem. */
   outputs: Partial<Record<StemName, string>>
   /**
@@ -37,28 +37,10 @@ export interface SeparationOptions {
   tags?: (stem: StemName) => AudioTags
   /** Format of the files. Default: `'16'`, 16-bit WAV. */
   format?: OutputFormat
-  /** Threads for the network. Default: the number of processors minus one. */
-  threads?: number
-  /** What should run the networks; if it is not available, the CPU does, and the result says so. Default: `cpu`. */
-  provider?: ExecutionProvider
-  /** Which runtime runs the networks. Default: that of `STEMWORK_RUNTIME`, or `auto`. */
-  runtime?: RuntimeChoice
-  /** While this process uses more memory than this, networks of earlier calls are closed. Default: 2 GiB. */
-  maxWarmBytes?: number
-  /**
-   * Fraction by which neighbouring segments overlap, 0 to 0.9: more is slower and smoother. Default: the architecture's
-   * own.
-   */
-  overlap?: number
   /** Number of passes to average, with segments shifted by up to half a second; 1 to 20. Default: 1. */
   shifts?: number
   /** Segments per network run, 1 to 64, if the network supports batches: for GPUs. Default: 1. */
   batch?: number
-  /**
-   * Architecture `mdx`: averages the outputs for the mixture and for its negative; takes twice the time. Default:
-   * false.
-   */
-  denoise?: boolean
   /**
    * Takes the accompaniments from the model, if it has them, instead of subtracting the vocals from the mixture.
    * Default: false.

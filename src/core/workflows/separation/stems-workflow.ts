@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { invalidOptions } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
-import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { audioSettingsShape, flag, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
-import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatFile, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type StemName, stemNames } from '../../models/stems.js'
 import { ensembleAlgorithms } from '../../models/ensemble-algorithm.js'
 import { executionProviders } from '../../models/session/execution-provider.js'
@@ -215,7 +215,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     description,
     params: paramsSchema(checked.data, usualFormat),
     outputs: ({ pictures, analysis, format = usualFormat }) => ({
-      ...stemOutputs(stems, format),
+      ...Object.fromEntries(stems.map((stem) => [stem, formatFile(stem, format)])),
       ...(pictures ? pictureOutputs(stems) : {}),
       ...(analysis ? { analysis: { fileName: 'analysis.json', contentType: 'application/json' } } : {}),
     }),
@@ -267,11 +267,6 @@ function paramsSchema(
       ...(allowedModels.some((name) => name === usualModel) ? { default: usualModel } : {}),
     })
   return z.strictObject({ ...shape, model })
-}
-
-function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
-  const { extension, contentType } = formatTable[format]
-  return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
 }
 
 const moduleUrl = scriptFile('core/workflows/separation/stems-module.js')

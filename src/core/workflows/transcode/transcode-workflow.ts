@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
-import { formatTable, mp3Rates, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatFile, formatTable, mp3Rates, outputFormats } from '../../media/encode/output-format.js'
 import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 
 const id = 'service/transcode'
@@ -10,23 +10,6 @@ const id = 'service/transcode'
 /** A fade out is held in memory. */
 const mostFadeSeconds = 60
 const mostSeconds = 1_000_000
-
-/** Parameters of a job. */
-export interface TranscodeParams {
-  inputUrl: string
-  format?: OutputFormat
-  sampleRate?: number
-  channels?: 1 | 2
-  startSeconds: number
-  lengthSeconds?: number
-  fadeInSeconds: number
-  fadeOutSeconds: number
-  gainDb: number
-  tempo: number
-  semitones: number
-  dither: boolean
-  keepTags?: boolean
-}
 
 /**
  * `service/transcode`: writes audio in another format, rate, number of channels or sample width, and can cut, fade and
@@ -39,17 +22,34 @@ export function transcodeWorkflow(settings: AudioSettings = {}): Workflow {
 }
 
 /** Defines the workflow with its work. */
-// oxlint-disable-next-line max-lines-per-function -- a table of params
 export function defineTranscode(
   settings: unknown,
   work: (settings: AudioSettings) => Stage<TranscodeParams, 'inputUrl'>['run'],
 ): Workflow {
   const checked = checkedSettings(id, settings)
-  const { format: usualFormat = '16', formats = outputFormats } = checked
+  const { format: usualFormat = '16' } = checked
+  return defineWorkflow({
+    id,
+    name: 'Transcode',
+    description:
+      'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies; changes ' +
+      'tempo and pitch.',
+    params: paramsSchema(checked),
+    outputs: ({ format = usualFormat }) => ({ audio: formatFile('audio', format) }),
+    stages: [{ name: 'transcode', run: work(checked) }],
+    module: { url: scriptFile('core/workflows/transcode/transcode-module.js'), settings: checked },
+  })
+}
+
+/** Parameters of a job. */
+export type TranscodeParams = z.output<ReturnType<typeof paramsSchema>>
+
+// oxlint-disable-next-line max-lines-per-function -- a table of params
+function paramsSchema({ decoders, keepTags, format: usualFormat = '16', formats = [...outputFormats] }: AudioSettings) {
   const fade = range(0, mostFadeSeconds).default(0)
-  const params: z.ZodType<TranscodeParams> = z
+  return z
     .strictObject({
-      inputUrl: inputUrlParam(checked.decoders),
+      inputUrl: inputUrlParam(decoders),
       format: formatParam(formats, usualFormat, 'Format of the file, including its sample width.'),
       sampleRate: z
         .number()
@@ -102,7 +102,7 @@ export function defineTranscode(
         .describe('Raises the pitch by this many semitones at the same tempo; negative values lower it.')
         .meta({ title: 'Pitch', 'x-unit': 'semitones' }),
       dither: flag(true, 'Dither', 'Adds inaudible noise, so that rounding does not distort quiet passages.'),
-      keepTags: keepTagsParam(checked.keepTags),
+      keepTags: keepTagsParam(keepTags),
     })
     .superRefine(({ format = usualFormat, sampleRate }, context) => {
       const { container, rates = Infinity } = formatTable[format]
@@ -110,18 +110,4 @@ export function defineTranscode(
       const message = `${container} has no rate of ${sampleRate} Hz: expected one of ${rates.join(', ')}`
       context.addIssue({ code: 'custom', path: ['sampleRate'], message })
     })
-  return defineWorkflow({
-    id,
-    name: 'Transcode',
-    description:
-      'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies; changes ' +
-      'tempo and pitch.',
-    params,
-    outputs: ({ format = usualFormat }) => {
-      const { extension, contentType } = formatTable[format]
-      return { audio: { fileName: `audio.${extension}`, contentType } }
-    },
-    stages: [{ name: 'transcode', run: work(checked) }],
-    module: { url: scriptFile('core/workflows/transcode/transcode-module.js'), settings: checked },
-  })
 }

@@ -24,7 +24,10 @@ export interface TrackStatistics {
 export interface ArchitectureOptions {
   /** Stems to estimate, out of those the model has. Default: all of them. */
   stems?: readonly StemName[]
-  /** Fraction by which neighbouring segments overlap, 0 to 0.9. Default: the architecture's own. */
+  /**
+   * Fraction by which neighbouring segments overlap, 0 to 0.9: more is slower and smoother. Default: the architecture's
+   * own.
+   */
   overlap?: number
   /**
    * `mdx` only: takes half the difference between the outputs for the mixture and for its negative. Doubles the run

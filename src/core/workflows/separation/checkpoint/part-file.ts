@@ -1,6 +1,6 @@
 import { type FileHandle, open, statfs } from 'node:fs/promises'
 import { z } from 'zod'
-import { type StemName, stemNames } from '../../../models/stems.js'
+import { stemEntries, stemNames, type Stems } from '../../../models/stems.js'
 import type { FinishedAudio, OverlapAddState } from '../pipeline/overlap-add.js'
 
 /** Planes that follow each other in a part, as 32-bit floats (little-endian, as all platforms of the networks are). */
@@ -103,7 +103,7 @@ export async function appendPlanes(
   { stems, ...facts }: FinishedAudio & { pass: number },
   before: readonly Float32Array[] = [],
 ): Promise<KeptPlanes> {
-  const entries = Object.entries(stems) as [StemName, Float32Array[]][]
+  const entries = stemEntries(stems)
   const offset = await writer.append([...before, ...entries.flatMap(([, planes]) => planes)])
   return { ...facts, stems: entries.map(([stem]) => stem), channels: entries[0]?.[1].length ?? 0, offset }
 }
@@ -127,7 +127,7 @@ export async function readPlanes(
   file: FileHandle,
   { sampleCount, stems, channels, offset }: KeptPlanes,
   before = 0,
-): Promise<{ first: Float32Array[]; stems: Partial<Record<StemName, Float32Array[]>> }> {
+): Promise<{ first: Float32Array[]; stems: Stems }> {
   const count = before + stems.length * channels
   const bytes = await readBytes(file, offset, count * sampleCount * Float32Array.BYTES_PER_ELEMENT)
   const planes = Array.from({ length: count }, (_, index) =>

@@ -2,9 +2,7 @@ import type { EnsembleAlgorithm } from '../../../models/ensemble-algorithm.js'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../../engine/errors.js'
-import type { ExecutionProvider } from '../../../models/session/execution-provider.js'
-import type { RuntimeChoice } from '../../../models/session/runtime.js'
-import { type ModelChoice, separate } from '../separate.js'
+import { type ModelChoice, separate, type SeparationOptions } from '../separate.js'
 import { compareFiles, compareBaselines, type MixedSong, type SeparationScores } from './compare.js'
 import { mixSong } from './mix-song.js'
 import type { SongFolder } from './song-folders.js'
@@ -18,15 +16,10 @@ export interface EvaluatedModel {
   ensemble?: EnsembleAlgorithm
 }
 
-export interface EvaluationOptions {
+export interface EvaluationOptions extends Pick<SeparationOptions, 'threads' | 'provider' | 'runtime' | 'signal'> {
   models: readonly EvaluatedModel[]
   /** Folder for the audio of one song at a time. Files written there are removed afterwards. */
   scratchFolder: string
-  threads?: number
-  provider?: ExecutionProvider
-  runtime?: RuntimeChoice
-  /** Checked every second or two. */
-  signal?: AbortSignal
   /** Fraction of the work that is done, 0..1. */
   onProgress?(progress: number): void
 }

@@ -1,12 +1,8 @@
 import { grown } from '../../../media/dsp/sample-window.js'
-import type { Estimate, StemName } from '../../../models/stems.js'
+import { type Estimate, stemEntries, type Stems } from '../../../models/stems.js'
 
 /** Finished samples of the stems, from track sample `start` on. Valid until the next call. */
-export interface FinishedAudio {
-  start: number
-  sampleCount: number
-  stems: Partial<Record<StemName, Float32Array[]>>
-}
+export type FinishedAudio = Pick<Estimate, 'start' | 'sampleCount' | 'stems'>
 
 /**
  * The samples that later estimates may still change, from track sample `start` on: their sums and those of the weights.
@@ -14,7 +10,7 @@ export interface FinishedAudio {
 export interface OverlapAddState {
   start: number
   weights: Float32Array
-  sums: Partial<Record<StemName, Float32Array[]>>
+  sums: Stems
 }
 
 /**
@@ -28,7 +24,7 @@ export class OverlapAdd {
   #weights = new Float32Array(0)
   /** Input for accumulating the sum of the weights. */
   #ones = new Float32Array(0)
-  readonly #sums: Partial<Record<StemName, Float32Array[]>> = {}
+  readonly #sums: Stems = {}
   #finished: FinishedAudio | undefined
 
   /** As if the estimates that led to this state had been added. To be called first. */
@@ -36,14 +32,14 @@ export class OverlapAdd {
     this.#start = start
     this.#used = weights.length
     this.#weights = weights.slice()
-    for (const [stem, planes] of entries(sums)) this.#sums[stem] = planes.map((plane) => plane.slice())
+    for (const [stem, planes] of stemEntries(sums)) this.#sums[stem] = planes.map((plane) => plane.slice())
   }
 
   /** Valid until the next call. */
   get state(): OverlapAddState {
     const finished = this.#finished?.sampleCount ?? 0
     const rest = (plane: Float32Array) => plane.subarray(finished, this.#used)
-    const sums = Object.fromEntries(entries(this.#sums).map(([stem, planes]) => [stem, planes.map(rest)]))
+    const sums = Object.fromEntries(stemEntries(this.#sums).map(([stem, planes]) => [stem, planes.map(rest)]))
     return { start: this.#start + finished, weights: rest(this.#weights), sums }
   }
 
@@ -55,7 +51,7 @@ export class OverlapAdd {
     this.#reserve(end, estimate)
     if (this.#ones.length < estimate.sampleCount) this.#ones = new Float32Array(estimate.sampleCount).fill(1)
     accumulate(this.#weights, offset, this.#used, estimate, this.#ones)
-    for (const [stem, planes] of entries(estimate.stems)) {
+    for (const [stem, planes] of stemEntries(estimate.stems)) {
       this.#sums[stem]?.forEach((sum, channel) => accumulate(sum, offset, this.#used, estimate, planes[channel]!))
     }
     this.#used = Math.max(this.#used, end)
@@ -64,8 +60,8 @@ export class OverlapAdd {
 
   #finish(sampleCount: number): FinishedAudio {
     const weights = this.#weights
-    const stems: Partial<Record<StemName, Float32Array[]>> = {}
-    for (const [stem, sums] of entries(this.#sums)) {
+    const stems: Stems = {}
+    for (const [stem, sums] of stemEntries(this.#sums)) {
       stems[stem] = sums.map((sum) => {
         // Most samples come from a single estimate with weight 1.
         for (let i = 0; i < sampleCount; i++) if (weights[i] !== 1) sum[i]! /= Math.max(weights[i]!, 1e-8)
@@ -92,9 +88,10 @@ export class OverlapAdd {
   #reserve(length: number, { stems }: Estimate): void {
     if (length > this.#weights.length) {
       this.#weights = grown(this.#weights, length)
-      for (const [stem, planes] of entries(this.#sums)) this.#sums[stem] = planes.map((plane) => grown(plane, length))
+      for (const [stem, planes] of stemEntries(this.#sums))
+        this.#sums[stem] = planes.map((plane) => grown(plane, length))
     }
-    for (const [stem, planes] of entries(stems)) {
+    for (const [stem, planes] of stemEntries(stems)) {
       this.#sums[stem] ??= planes.map(() => new Float32Array(this.#weights.length))
     }
   }
@@ -114,8 +111,4 @@ function accumulate(
   for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i]! += values[i]!
   sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
   for (let i = flatEnd, at = 0; i < sampleCount; i++, at++) sum[offset + i]! += fadeOut[at]! * values[i]!
-}
-
-function entries(stems: Partial<Record<StemName, Float32Array[]>>): [StemName, Float32Array[]][] {
-  return Object.entries(stems) as [StemName, Float32Array[]][]
 }
