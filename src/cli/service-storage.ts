@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import {
@@ -9,12 +9,13 @@ import {
   removeDeadFolders,
   scratchPrefix,
 } from '../core/engine/dispatch/attempt/process-folder.js'
-import { invalidOptions, StemworkError, storeUnavailable } from '../core/engine/errors.js'
+import { StemworkError, storeUnavailable } from '../core/engine/errors.js'
 import type { Logger } from '../core/engine/ports/logger.js'
 import type { workerKind } from '../core/engine/workers/worker.js'
 import { type CommandInput, type CommandOption, flag, UsageError, valued } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
 import { configurable } from './configuration.js'
+import { linkSecret } from './link-secret.js'
 import { makeFolder } from './local-file.js'
 
 /** Where a service stores its state. */
@@ -195,22 +196,4 @@ async function scratchFolder(root: string, { data, store }: DeploymentUrls): Pro
   const leftover = (await readdir(scratch)).filter((name) => name.startsWith(scratchPrefix))
   for (const name of leftover) await rm(join(scratch, name), { recursive: true })
   return scratch
-}
-
-/**
- * The secret that signs upload and result links, kept in a file that only its owner can read, so that links survive a
- * restart.
- */
-async function linkSecret(path: string): Promise<string> {
-  try {
-    await writeFile(path, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
-  const secret = (await readFile(path, 'utf8')).trim()
-  if (/^[0-9a-f]{64}$/.test(secret)) return secret
-  throw invalidOptions(
-    `${path} does not contain a secret of 64 hexadecimal digits. Delete the file to create a new secret; existing ` +
-      'links then stop working.',
-  )
 }

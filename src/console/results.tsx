@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
 import { hasEnded, type Job } from '../client/client.js'
 import type { SongClient } from './page-client.js'
+import { Downloads } from './downloads.js'
 import { ErrorNotice } from './error-notice.js'
 import { awaitedStems, isGrown, openGrowingStems } from './growing-stems.js'
 import type { JobCommands } from './job-commands.js'
@@ -8,17 +9,14 @@ import { openLocalSong } from './local-song.js'
 import { Mixer } from './mixer.js'
 import type { PcmSource } from './pcm-source.js'
 import { PianoRoll } from './piano-roll.js'
+import { Report } from './report.js'
 import { type ResultFiles, resultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from './rhythm.js'
 import type { Upload } from './upload.js'
 import { useAnswer } from './use-answer.js'
 import { Rest, Work } from './work.js'
-import { explain, type Explanation, outputWords, sizeWords } from './words.js'
-import { headlinesOf } from './figures.js'
-import { Button } from './button.js'
-import { saveLink } from './job-requests.js'
-import { isAudio } from './stem-names.js'
+import { explain, type Explanation } from './words.js'
 
 interface ResultsProps {
   client: SongClient
@@ -152,93 +150,4 @@ function songOf(job: Job | undefined, upload: Upload | undefined): { song: strin
 /** Whether a job has written notes as `service/notes` does. */
 function hasNotes(files: ResultFiles): boolean {
   return files.names.includes('notes') && files.names.includes('midi')
-}
-
-/** What a job has measured: its figures, and its picture. */
-function Report({ job, files }: { job: Job; files: ResultFiles }) {
-  const figures = headlinesOf(job)
-  const picture = files.names.find((name) => files.storedName(name).endsWith('.svg') && name === 'picture')
-  const [isShown, setShown] = useState(true)
-  useEffect(() => setShown(true), [job.id])
-  if (figures.length === 0) return null
-  return (
-    <section class="card" aria-label="Figures">
-      <dl class="figures">
-        {figures.map(({ label, value }) => (
-          <div key={label}>
-            <dt>{label}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      {/* If files come from another host, the page's policy blocks them. */}
-      {picture && isShown && (
-        <img width="100%" src={files.link(picture)} alt="Loudness over time" onError={() => setShown(false)} />
-      )}
-    </section>
-  )
-}
-
-interface DownloadsProps {
-  job: Job
-  files: ResultFiles
-  /** Absent for somebody who has only a link. */
-  commands: JobCommands | undefined
-  onError(error: unknown): void
-}
-
-/** Every file of a job, and all of them as one. */
-function Downloads({ job, files, commands, onError }: DownloadsProps) {
-  const audio = files.names.filter((name) => isAudio(files.storedName(name)))
-  const others = files.names.filter((name) => !audio.includes(name))
-  const total = files.names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)
-  const link = (name: string) => {
-    const bytes = files.bytes(name)
-    return (
-      <li key={name}>
-        <a
-          class="button"
-          href={files.link(name)}
-          download={files.fileName(name)}
-          // The link on the page may have ended while the page was open.
-          onPointerDown={() => void files.fresh(name).catch(() => undefined)}
-          onDragStart={({ dataTransfer }) => dataTransfer?.setData('DownloadURL', files.draggedAs(name))}
-          onClick={(event) => {
-            event.preventDefault()
-            files.fresh(name).then((url) => saveLink(url, files.fileName(name)), onError)
-          }}
-        >
-          {outputWords(name)}
-          <span class="quiet small">
-            {files.storedName(name).split('.').at(-1)?.toUpperCase()}
-            {bytes !== undefined && ` · ${sizeWords(bytes)}`}
-          </span>
-        </a>
-      </li>
-    )
-  }
-  const all = commands && files.names.length > 1 && (
-    <li>
-      <Button class="button" onClick={() => void commands.archive([job])}>
-        All (ZIP)
-        {total > 0 && <span class="quiet small">{sizeWords(total)}</span>}
-      </Button>
-    </li>
-  )
-  return (
-    <section class="stack downloads screen" aria-labelledby="downloads-title">
-      <h2 id="downloads-title">Download</h2>
-      <p class="quiet pointer">In Chrome and Edge, drag a file into a folder or your audio program.</p>
-      <ul class="flow">
-        {(audio.length > 0 ? audio : others).map(link)}
-        {all}
-      </ul>
-      {audio.length > 0 && others.length > 0 && (
-        <details>
-          <summary>Pictures and data</summary>
-          <ul class="flow">{others.map(link)}</ul>
-        </details>
-      )}
-    </section>
-  )
 }

@@ -7,6 +7,7 @@ import type { ApiRequest } from './routing/api-request.js'
 import { authenticate, senderAhead } from './routing/authenticate.js'
 import { Call, type RequestFacts, type Service } from './routing/call.js'
 import { corsHeaders, preflightHeaders } from './routing/cors.js'
+import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/accept.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
@@ -252,13 +253,4 @@ function failure({ service, request, requestId }: RequestFacts, error: unknown):
 
 function incomingId(id: string | null): string | undefined {
   return id !== null && /^[A-Za-z0-9._:-]{1,128}$/.test(id) ? id : undefined
-}
-
-/** `Deprecation` (RFC 9745) and `Sunset` (RFC 8594). */
-function deprecationHeaders({ since, sunset, link }: HandlerOptions['deprecated'][string]): Record<string, string> {
-  return {
-    deprecation: `@${Math.floor(Date.parse(since) / 1000)}`,
-    ...(sunset === undefined ? {} : { sunset: new Date(sunset).toUTCString() }),
-    ...(link === undefined ? {} : { link: `<${link}>; rel="deprecation"` }),
-  }
 }
