@@ -107,7 +107,7 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   listKeys(options?: RequestOptions): Promise<ApiKey[]>
   createKey(key?: NewKey, options?: RequestOptions): Promise<IssuedKey>
   /** The key stops working at once. */
-  endKey(id: string, options?: RequestOptions): Promise<void>
+  revokeKey(id: string, options?: RequestOptions): Promise<void>
   /** What the application has used. Throws `NOT_FOUND` where the job store keeps no ledger. */
   usage(query?: UsageQuery, options?: RequestOptions): Promise<UsageTotal[]>
   /** The application's webhook receivers that are failing, disabled ones first. */
@@ -187,7 +187,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       (await connection.value<{ keys: ApiKey[] }>('/application/key', { signal })).keys,
     createKey: async (key = {}, { signal } = {}) =>
       connection.value('/application/key', { method: 'POST', json: key, signal }),
-    async endKey(id, { signal } = {}) {
+    async revokeKey(id, { signal } = {}) {
       await connection.json(`/application/key/${segment(id, 'key with the id')}`, { method: 'DELETE', signal })
     },
     async usage({ groupBy, ...days } = {}, { signal } = {}) {

@@ -100,7 +100,7 @@ export function KeysPage({ client, session }: { client: Client; session: Session
                   isDanger
                   onConfirm={() =>
                     attempt(async () => {
-                      await client.endKey(id)
+                      await client.revokeKey(id)
                       setMade((shown) => (shown?.id === id ? undefined : shown))
                       show({ text: 'Key revoked.' })
                     }).then(() => heading.current?.focus())

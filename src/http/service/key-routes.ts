@@ -47,7 +47,7 @@ export const keyRoutes = [
   }),
   defineRoute({
     route: 'DELETE /application/key/:id',
-    operation: 'endKey',
+    operation: 'revokeKey',
     summary: 'Revoke a key of the application',
     description: 'It stops working at once.',
     access: 'key',
