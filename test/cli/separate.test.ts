@@ -121,14 +121,16 @@ describe('stemwork separate', () => {
   })
 
   it('prints JSON with --json; --format 24 writes 24-bit files in a folder named like the song', async () => {
-    await writeFile(join(folder, 'short.wav'), part(2))
-    const { status, stdout } = await stemwork(['separate', 'short.wav', '--json', '--format', '24'], folder)
+    // As macOS writes it: the accent is a character of its own.
+    const file = "Beyonce\u{301} & I (don't) \u{1F3B5}.wav"
+    await writeFile(join(folder, file), part(2))
+    const { status, stdout } = await stemwork(['separate', file, '--json', '--format', '24'], folder)
     expect(status).toBe(0)
     const report = JSON.parse(stdout)
     expect(report).toMatchObject({
-      input: 'short.wav',
+      input: file,
       seconds: 2,
-      outputs: { vocals: join(folder, 'short-stems', 'vocals.wav') },
+      outputs: { vocals: join(folder, "Beyonc\u{E9} & I (don't) \u{1F3B5}-stems", 'vocals.wav') },
       details: { sampleRate: 44_100, clippedSamples: 0 },
     })
     const headerBytes = (await stat(report.outputs.vocals)).size - 2 * 44_100 * 2 * 3
