@@ -45,8 +45,9 @@ export interface ServiceConfig {
   /** Origin of web pages that may call the service, such as https://app.example.org; * is any. */
   cors?: string | readonly string[]
   /**
-   * A key for clients, of 16 or more characters. Prefer STEMWORK_API_KEYS, which does not appear in process lists.
-   * Default: a key is created and shown once.
+   * A key for clients, of 16 or more characters. Several share one application, "default", with its jobs; "stemwork
+   * keys create" makes others. Prefer STEMWORK_API_KEYS, which does not appear in process lists. Default: a key is
+   * created and shown once.
    */
   apiKeys?: string | readonly string[]
   /**

@@ -1,6 +1,7 @@
 import type { Dirent, Stats } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { extname, join, relative, resolve, sep } from 'node:path'
+import { systemErrorText } from './system-error.js'
 
 /** A file to separate, as it was when it was looked at. */
 export interface BatchInput {
@@ -53,7 +54,7 @@ export async function findInputs(sources: readonly string[], search: InputSearch
     try {
       entries = await readdir(folder, { withFileTypes: true })
     } catch (error) {
-      unreadable.push({ input: shown, message: `The folder cannot be read: ${String(error)}` })
+      unreadable.push({ input: shown, message: systemErrorText(error as NodeJS.ErrnoException) })
       return
     }
     entries.sort((a, b) => (a.name < b.name ? -1 : 1))

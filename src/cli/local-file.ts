@@ -1,5 +1,5 @@
 import { rmSync, type Stats } from 'node:fs'
-import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { badInput, StemworkError } from '../core/engine/errors.js'
 import type { InputFile } from '../core/engine/ports/runner.js'
@@ -8,20 +8,24 @@ import { UsageError } from './command.js'
 /** @throws StemworkError `NOT_FOUND` for a named file or folder that is not there */
 export async function requirePath(path: string): Promise<Stats> {
   return stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new StemworkError(
-      'NOT_FOUND',
-      error.code === 'ENOENT'
-        ? `There is no file "${path}". Check the path; the current folder is ${process.cwd()}.`
-        : `"${path}" cannot be read: ${error.message}. Check its path and permissions.`,
-    )
+    if (error.code !== 'ENOENT') throw unreadable(path, error)
+    const message = `There is no file "${path}". Check the path; the current folder is ${process.cwd()}.`
+    throw new StemworkError('NOT_FOUND', message)
   })
 }
 
-/** @throws StemworkError unless the path is that of a file */
+/** @throws StemworkError unless the path is that of a file that may be read */
 export async function requireFile(path: string): Promise<InputFile> {
   const stats = await requirePath(path)
   if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
+  await access(path, constants.R_OK).catch((error: Error) => {
+    throw unreadable(path, error)
+  })
   return { path: resolve(path), bytes: stats.size, name: basename(path) }
+}
+
+function unreadable(path: string, { message }: Error): StemworkError {
+  return new StemworkError('NOT_FOUND', `"${path}" cannot be read: ${message}. Check its path and permissions.`)
 }
 
 /** @throws UsageError if a result would replace the file that it is made from, or a folder */

@@ -67,11 +67,16 @@ export class NameTemplate {
   pathOf(song: SongNames, stem: string): string {
     const segments = this.#segments.flatMap((segment) =>
       segment === folderField
-        ? song.folder.split('/').flatMap((name) => (name === '' ? [] : [safeSegment(cut(name, maxSegmentBytes))]))
+        ? song.folder.split('/').flatMap((name) => (name === '' ? [] : [safeName(name)]))
         : [rendered(segment, song, stem)],
     )
     return segments.join('/')
   }
+}
+
+/** The name of a folder, safe on every file system, with room for a few more characters. */
+export function safeName(text: string): string {
+  return safeSegment(cut(text, maxSegmentBytes))
 }
 
 /** Equal for names that some file system treats as the same. */

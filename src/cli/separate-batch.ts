@@ -37,7 +37,11 @@ export const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UN
  * @throws StemworkError for what keeps all songs from being separated
  */
 export async function separateBatch(request: BatchRequest, json: boolean, terminal: Terminal): Promise<number> {
-  for (const source of request.sources) if (!(await requirePath(source)).isDirectory()) await requireFile(source)
+  for (const source of request.sources) {
+    const found = await requirePath(source)
+    // A file that may not be read fails alone.
+    if (!found.isDirectory() && !found.isFile()) await requireFile(source)
+  }
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
   const progress = new BatchProgress(terminal.stderr)
   const report = batchReport(terminal, progress, json)

@@ -60,7 +60,8 @@ export const command: Command = {
   },
   notes:
     'Reads WAV, AIFF, AU, FLAC, WavPack, MP3, M4A/AAC, Ogg Vorbis and Opus, and the sound of MP4, MOV, MKV, WebM, ' +
-    'AVI and TS videos; with --ffmpeg, most other formats.\n' +
+    'AVI and TS videos; with --ffmpeg, most other formats. In folders, files without the ending of such a format ' +
+    'are left out: name them.\n' +
     'With several songs, repeating the command skips finished ones, which are listed in the folder .stemwork in ' +
     'the results folder.\nA failed file does not stop the others; failures are listed at the end.\n' +
     'Exit status: 0 done, 1 failed (several songs: at least one), 2 wrong usage, 130 interrupted by Ctrl-C.',

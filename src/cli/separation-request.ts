@@ -4,10 +4,11 @@ import { type StemName, stemNames } from '../core/models/stems.js'
 import { modelPreset, modelsOfPreset } from '../core/models/presets.js'
 import { presetWorkflow } from '../core/workflows/separation/preset-workflow.js'
 import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
+import { nameInUrl } from '../core/engine/job/download-name.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, UsageError } from './command.js'
 import { separationSettings } from './model-options.js'
-import { NameTemplate } from './result-names.js'
+import { NameTemplate, safeName } from './result-names.js'
 
 /** What is the same for every song of a command. */
 export interface SeparationChoice {
@@ -129,6 +130,5 @@ function workflowOf(settings: StemsSettings, stems: StemName[] | undefined): Wor
 }
 
 function songName(source: string, isUrl: boolean): string {
-  const path = isUrl && URL.canParse(source) ? new URL(source).pathname.replace(/%20/g, ' ') : source
-  return parse(path).name.replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
+  return safeName(parse((isUrl ? nameInUrl(source) : source) ?? 'song').name)
 }

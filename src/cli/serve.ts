@@ -78,8 +78,9 @@ export const command: Command = {
     ),
     'api-keys': valued(
       'key',
-      'A key for clients, of 16 or more characters. Prefer STEMWORK_API_KEYS, which does not appear in process ' +
-        'lists. Default: a key is created and shown once.',
+      'A key for clients, of 16 or more characters. Several share one application, "default", with its jobs; ' +
+        '"stemwork keys create" makes others. Prefer STEMWORK_API_KEYS, which does not appear in process lists. ' +
+        'Default: a key is created and shown once.',
       { was: 'api-key', multiple: true, variable: 'STEMWORK_API_KEYS' },
     ),
     'operator-key': valued(

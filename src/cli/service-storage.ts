@@ -191,7 +191,7 @@ async function passingFolder(logger: Logger): Promise<string> {
 async function scratchFolder(root: string, { data, store }: DeploymentUrls): Promise<string | undefined> {
   if (data !== undefined && store !== undefined) return undefined
   const scratch = join(root, 'scratch')
-  await mkdir(scratch, { recursive: true })
+  await mkdir(scratch, { recursive: true, mode: 0o700 })
   // The store beside it is ours alone, so what is left there belongs to a process that was killed.
   const leftover = (await readdir(scratch)).filter((name) => name.startsWith(scratchPrefix))
   for (const name of leftover) await rm(join(scratch, name), { recursive: true })

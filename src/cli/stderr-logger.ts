@@ -1,3 +1,4 @@
+import { StemworkError } from '../core/engine/errors.js'
 import { errorLine } from '../core/engine/job/error-text.js'
 import { type Logger, textLogger } from '../core/engine/ports/logger.js'
 import type { Terminal } from './command.js'
@@ -8,7 +9,7 @@ const styles = { debug: 'dim', info: 'dim', warn: 'yellow', error: 'red' } as co
 
 /**
  * Log lines for people. Debug lines only on request. If the operator can repair a server, the line says how, and no
- * stack hides it.
+ * stack hides it; the server of an input is its client's affair.
  */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false } = {}): Logger {
   const logger = textLogger(stderr, debug ? 'debug' : 'info', (level) => styled(stderr, styles[level], level))
@@ -16,9 +17,10 @@ export function stderrLogger(stderr: Terminal['stderr'], { debug = false } = {})
   const taught =
     (write: Logger['warn']): Logger['warn'] =>
     ({ err, ...fields }, message) => {
-      const remedy = serverRemedy(err)
+      const isOfClient = StemworkError.is(err) && err.code === 'BAD_INPUT'
+      const remedy = isOfClient ? '' : serverRemedy(err)
       if (remedy === undefined) write(err === undefined ? fields : { ...fields, err }, message)
-      else write({ ...fields, cause: errorLine(err) }, `${message} ${remedy}`)
+      else write({ ...fields, cause: errorLine(err) }, `${message} ${remedy}`.trimEnd())
     }
   return { ...logger, warn: taught(logger.warn), error: taught(logger.error) }
 }

@@ -7,7 +7,8 @@ const noAddress = ({ address, hostname }: SystemError) =>
   `This machine has no address ${address ?? hostname}. Choose another --host, such as 127.0.0.1 or 0.0.0.0.`
 const noFolder = ({ file }: { file: string }) => `No folder can be made at ${file}. Name a path in another folder.`
 const isReadOnly = ({ file }: { file: string }) =>
-  `The disk with ${file} can only be read. Name a path on another disk, or mount it for writing.`
+  `The disk with ${file} can only be read. Name a path on another disk (TMPDIR for temporary files), or mount it for ` +
+  'writing.'
 const noPermission = ({ file }: { file: string }) =>
   `This process has no permission to use ${file}. Check its owner and its mode, or name another path.`
 const isFile = ({ file }: { file: string }) =>

@@ -1,5 +1,8 @@
+import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { CommandInput } from '../../src/cli/command.js'
 import { NameTemplate, sameNameKey, type SongNames } from '../../src/cli/result-names.js'
+import { songPlaces } from '../../src/cli/separation-request.js'
 
 const song = (song: Partial<SongNames> = {}): SongNames => ({ tags: {}, file: 'take 1', folder: '', ...song })
 const named = (template: string, names: Partial<SongNames> = {}) =>
@@ -51,6 +54,13 @@ describe('names of results', () => {
     for (const part of [folder!, file!]) expect(Buffer.byteLength(part)).toBeLessThanOrEqual(220)
     expect(file).toMatch(/ - vocals$/)
     expect(file).not.toContain('\uFFFD')
+  })
+
+  it('are those of the folder of one song, wherever it comes from and however long its name is', () => {
+    const places = (source: string) => songPlaces(new CommandInput({}, [source]), source, 'stems')
+    expect(basename(places('https://example.org/a/Beyonc%C3%A9%20(live).mp3?x=1').folder)).toBe('Beyoncé (live)-stems')
+    expect(basename(places('https://example.org/').folder)).toBe('song-stems')
+    expect(basename(places(`${'y'.repeat(251)}.mp3`).folder)).toBe(`${'y'.repeat(220)}-stems`)
   })
 
   it('are known to be the same on systems that ignore case and composition', () => {

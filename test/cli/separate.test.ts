@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
-import { copyFile, mkdir, readdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getPriority } from 'node:os'
@@ -121,14 +121,16 @@ describe('stemwork separate', () => {
   })
 
   it('prints JSON with --json; --format 24 writes 24-bit files in a folder named like the song', async () => {
-    await writeFile(join(folder, 'short.wav'), part(2))
-    const { status, stdout } = await stemwork(['separate', 'short.wav', '--json', '--format', '24'], folder)
+    // As macOS writes it: the accent is a character of its own.
+    const file = "Beyonce\u{301} & I (don't) \u{1F3B5}.wav"
+    await writeFile(join(folder, file), part(2))
+    const { status, stdout } = await stemwork(['separate', file, '--json', '--format', '24'], folder)
     expect(status).toBe(0)
     const report = JSON.parse(stdout)
     expect(report).toMatchObject({
-      input: 'short.wav',
+      input: file,
       seconds: 2,
-      outputs: { vocals: join(folder, 'short-stems', 'vocals.wav') },
+      outputs: { vocals: join(folder, "Beyonc\u{E9} & I (don't) \u{1F3B5}-stems", 'vocals.wav') },
       details: { sampleRate: 44_100, clippedSamples: 0 },
     })
     const headerBytes = (await stat(report.outputs.vocals)).size - 2 * 44_100 * 2 * 3
@@ -159,6 +161,33 @@ describe('stemwork separate', () => {
         `${await realpath(folder)}.\n`,
     })
   })
+
+  const isRoot = process.getuid?.() === 0
+  it.skipIf(process.platform === 'win32' || (isRoot && !hasProgram('setpriv')))(
+    'says so if it may not read a file or a folder',
+    async () => {
+      const locked = join(folder, 'locked.wav')
+      const closed = join(folder, 'closed')
+      await copyFile(briefSong(), locked)
+      await mkdir(closed)
+      for (const path of [locked, closed]) await chmod(path, 0)
+      // Root may read everything, unless it lacks these capabilities.
+      const asUser = isRoot ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
+      const main = new URL('../../dist/cli/main.js', import.meta.url).pathname
+      const separate = (...args: string[]) => {
+        const [program = '', ...rest] = [...asUser, process.execPath, main, 'separate', ...args]
+        const { status, stderr } = spawnSync(program, rest, { encoding: 'utf8' })
+        return [status, stderr]
+      }
+      const why = `EACCES: permission denied, access '${locked}'. Check its path and permissions.`
+      expect(separate(locked)).toEqual([1, `stemwork: "${locked}" cannot be read: ${why}\n`])
+      const several = separate(locked, closed, '-o', join(folder, 'none'))
+      const listed = [locked, closed].map((path) => `  ${path}: This process has no permission to use ${path}. `)
+      expect(several).toEqual([1, expect.stringContaining('Failed:')])
+      for (const line of listed) expect(several[1]).toContain(line)
+      await chmod(closed, 0o700)
+    },
+  )
 
   it('never replaces the song with one of its stems', async () => {
     const own = join(folder, 'own')

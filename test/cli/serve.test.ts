@@ -131,6 +131,7 @@ describe('stemwork serve', () => {
     await first.process.finished()
     for (const file of await filesUnder(data)) expect((await readFile(file)).includes(made!), file).toBe(false)
     expect((await stat(join(data, 'link-secret'))).mode & 0o777).toBe(0o600)
+    expect((await stat(join(data, 'scratch'))).mode & 0o777).toBe(0o700)
 
     const second = await start('--data', data, '--api-keys', key)
     expect(await ask(second.baseUrl, made!, '/application')).toEqual(application)
@@ -175,7 +176,8 @@ describe('stemwork serve', () => {
     beforeAll(async () => {
       data = join(folder, 'taken')
       const publicUrl = ['--public-url', 'https://stems.example.org/']
-      service = await startService(['--data', data, ...publicUrl, '--aliases', `other/stems=${workflow}`], {
+      const options = ['--data', data, ...publicUrl, '--aliases', `other/stems=${workflow}`, '--allow-private-inputs']
+      service = await startService(options, {
         STEMWORK_API_KEYS: keys.join(','),
         STEMWORK_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
       })
@@ -199,6 +201,13 @@ describe('stemwork serve', () => {
       expect(workflows).toContainEqual(expect.objectContaining({ id: 'other/stems', aliasOf: workflow }))
       const { body } = await ask<{ uploadUrl: string }>(service.baseUrl, keys[0]!, '/upload')
       expect(body.uploadUrl).toMatch(/^https:\/\/stems\.example\.org\/v1\/storage\//)
+    })
+
+    it('does not tell the operator to start or repair the server of an input', async () => {
+      const job = { workflow, params: { inputUrl: 'http://127.0.0.1:1/nothing-listens.wav' } }
+      expect((await ask(service.baseUrl, keys[1]!, '/job', job)).status).toBe(200)
+      const [line] = await service.process.printed('stderr', /^.*Attempt 1 of 3 failed; the job is queued again\..*$/m)
+      expect(line).toMatch(/queued again\. \{"jobId":.*"cause":"StemworkError .*download_failed.*ECONNREFUSED/)
     })
 
     it('says what is wrong when the port or the data folder is taken', async () => {

@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fingerprint, generateApiKey } from '../../src/http/auth/api-key.js'
 import { createApplication, issueKey, revokeKey, rotateKey } from '../../src/http/index.js'
+import { recordingLogger } from '../engine/harness.js'
 import { type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
@@ -135,8 +136,14 @@ describe('who may call', () => {
   })
 
   test('is an error of the service when the check returns an id that cannot be one', async () => {
-    const own = await serviceOfTest({ http: { authenticate: () => ({ id: '../mia', name: 'Mia' }) } })
+    const { logger, lines } = recordingLogger()
+    const authenticate = () => ({ id: '../mia', name: 'Mia' })
+    const own = await serviceOfTest({ engine: { logger }, http: { authenticate } })
     expect(await status('x', own)).toBe(500)
+    const message = expect.stringMatching(/not \{"id":"\.\.\/mia","name":"Mia"\}\. Encode other ids: /)
+    expect(lines).toContainEqual(
+      expect.objectContaining({ fields: expect.objectContaining({ err: expect.objectContaining({ message }) }) }),
+    )
   })
 
   test('can be everyone without a key, if the host allows it, but not with a wrong key', async () => {

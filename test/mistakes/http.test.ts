@@ -39,6 +39,7 @@ const mistakes: RequestMistake[] = [
   { what: 'truncated JSON', body: '{"name":', says: [/not valid JSON: .*end of JSON/] },
   { what: 'a form', headers: { ...withKey, 'content-type': 'text/x' }, body: 'a=b', says: [/must be JSON.*"text\/x"/] },
   { what: 'no params', body: { workflow }, says: [/params: is missing: expected an object/] },
+  { what: 'a list of jobs', body: [{ workflow }], says: [/body: must be an object, not a list/] },
   { what: 'no workflow', body: { params: {} }, says: [/workflow: is missing/] },
   { what: 'an unknown workflow', body: { workflow: 'stems', params: {} }, says: [/"stems".*Known workflows: service/] },
   {

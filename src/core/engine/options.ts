@@ -50,7 +50,9 @@ export const limitsSchema = z.strictObject({
 
 export const retentionSchema = z.strictObject({
   resultsMs: milliseconds.default(72 * hours).describe('How long result files are kept after the end of the job.'),
-  unusedUploadsMs: milliseconds.default(24 * hours).describe('How long an upload that no job uses is kept.'),
+  unusedUploadsMs: milliseconds
+    .default(24 * hours)
+    .describe('How long an upload is kept that no open or failed job needs, also after its job has succeeded.'),
   orphansMs: milliseconds
     .default(1 * hours)
     .describe(

@@ -9,11 +9,20 @@ export function modelCacheFolder(
   platform: NodeJS.Platform = process.platform,
 ): string {
   if (env.STEMWORK_MODELS) return resolve(env.STEMWORK_MODELS)
-  const home = homedir()
+  const home = homeFolder()
   if (platform === 'darwin') return join(home, 'Library', 'Caches', 'stemwork', 'models')
   if (platform === 'win32')
     return join(env.LOCALAPPDATA ?? join(home, 'AppData', 'Local'), 'stemwork', 'Cache', 'models')
   return join(env.XDG_CACHE_HOME || join(home, '.cache'), 'stemwork', 'models')
+}
+
+/** That of the user. Without `HOME`, one whose number has no name has none: as in Docker, it is the root then. */
+export function homeFolder(): string {
+  try {
+    return homedir()
+  } catch {
+    return '/'
+  }
 }
 
 /**

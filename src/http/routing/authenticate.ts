@@ -183,6 +183,7 @@ function rawKey(header: string): string {
 function checkedCaller({ id, name }: Caller): Sender {
   if (callerSchema.safeParse({ id, name }).success) return { id, name }
   throw new Error(
-    'authenticate() must return { id, name } with an id of 1 to 128 characters from A-Z, a-z, 0-9, ".", "_" and "-".',
+    'authenticate() must return { id, name }, both strings, the id of 1 to 128 characters from A-Z, a-z, 0-9, ".", ' +
+      `"_" and "-", not ${JSON.stringify({ id, name })}. Encode other ids: Buffer.from(id).toString('base64url').`,
   )
 }

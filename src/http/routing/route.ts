@@ -125,7 +125,8 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.outp
   const result = checkInput(schema, value)
   if (result.success) return result.data
   const issues = fieldIssues(result.issues)
-  const text = issuesText(issues, result.issues.length)
+  const named = issues.map(({ path, message }) => ({ path: path || 'body', message }))
+  const text = issuesText(named, result.issues.length)
   throw new Problem('BAD_INPUT', `The request is not valid. ${text}.`, { issues })
 }
 

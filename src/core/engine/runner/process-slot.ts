@@ -244,7 +244,8 @@ const memoryFull = /FATAL ERROR:.*(heap|memory|invalid (array|table) (length|siz
 
 function workerLost(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
   const isMemoryFull = memoryFull.test(stderr)
-  const ending = child.signalCode ? `signal ${child.signalCode}` : `exit code ${child.exitCode}`
+  const bySystem = child.signalCode === 'SIGKILL' ? ', perhaps from the system, for lack of memory' : ''
+  const ending = child.signalCode ? `signal ${child.signalCode}${bySystem}` : `exit code ${child.exitCode}`
   return new StemworkError(
     'INTERNAL_ERROR',
     isMemoryFull

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { homeFolder } from '../cache.js'
 import { type LocatedFile, PermanentFailure } from './byte-source.js'
 import { httpFile } from './http-file.js'
 
@@ -36,7 +36,7 @@ export async function npmPackageFile(address: string, signal: AbortSignal): Prom
  */
 export async function npmRegistry(name: string, env: NodeJS.ProcessEnv = process.env): Promise<string> {
   const scope = /^@[^/]+/.exec(name)?.[0]
-  const user = env.NPM_CONFIG_USERCONFIG ?? env.npm_config_userconfig ?? join(homedir(), '.npmrc')
+  const user = env.NPM_CONFIG_USERCONFIG ?? env.npm_config_userconfig ?? join(homeFolder(), '.npmrc')
   const files = await Promise.all([join(process.cwd(), '.npmrc'), user].map(settingsIn))
   const scoped = scope === undefined ? [] : files.map((settings) => settings.get(`${scope}:registry`))
   const general = [
