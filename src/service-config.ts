@@ -102,6 +102,8 @@ export interface ServiceConfig {
    * start. Default: 10.
    */
   grace?: number
+  /** How log lines are written: for people, or as JSON objects. Default: text. */
+  logFormat?: 'text' | 'json'
   /** Log more. */
   verbose?: boolean
   /** Number of jobs to run at a time. Default: 1; a separation uses all processors but one. */

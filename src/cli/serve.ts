@@ -24,7 +24,7 @@ import {
   privateInputsOption,
   storageOptions,
 } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
+import { logOptions, serviceLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
@@ -111,7 +111,7 @@ export const command: Command = {
         `next start. Default: ${defaultGraceSeconds}.`,
       { inCode: 'dispatch.graceMs' },
     ),
-    verbose: flag('Log more.'),
+    ...logOptions,
   }),
   notes:
     'Ctrl-C stops it; a second one stops it at once.\n' +
@@ -122,7 +122,7 @@ export const command: Command = {
     const request = serviceRequest(input)
     keepHeapRoom()
     const interruption = onInterruption((status) => process.exit(status), { starts: true })
-    const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
+    const logger = serviceLogger(given, terminal.stderr)
     const storage = await openStorage(request.urls, logger)
     try {
       await refuseRunning(storage)
@@ -163,7 +163,6 @@ export function serviceRequest(input: CommandInput) {
     },
     input,
     graceMs: 1000 * (input.number('grace', { min: 0, max: 3600 }) ?? defaultGraceSeconds),
-    verbose: input.isOn('verbose'),
   }
 }
 

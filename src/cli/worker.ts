@@ -10,7 +10,7 @@ import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
 import { type DeploymentUrls, isPostgres, refuseUnknown } from './deployment.js'
 import { deploymentUrls, openStorage, privateInputsOption, storageOptions } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
+import { logOptions, serviceLogger } from './stderr-logger.js'
 import { jobCount } from './style.js'
 import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
@@ -57,7 +57,7 @@ export const command: Command = {
     'health-port': valued('n', 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.'),
     'allow-private-inputs': privateInputsOption,
     traces: tracesOption,
-    verbose: flag('Log more.'),
+    ...logOptions,
   }),
   notes:
     'SIGTERM or Ctrl-C stops it: running jobs get the time of --grace; other workers then take over the rest, ' +
@@ -69,7 +69,7 @@ export const command: Command = {
     const isFinite = once || input.isOn('drain')
     if (once && input.isOn('drain')) throw new UsageError('--once and --drain exclude each other; use one of them.')
     const concurrency = input.number('concurrency', { min: 1, max: 1000 }) ?? 1
-    const logger = stderrLogger(stderr, { debug: input.isOn('verbose') })
+    const logger = serviceLogger(input, stderr)
     const leaseSeconds = input.number('lease', { min: 1, max: 3600 }) ?? 30
     const healthPort = input.number('health-port', { min: 0, max: 65_535 })
     const interruption = onInterruption((status) => process.exit(status), { starts: true })

@@ -93,8 +93,8 @@ describe('stemwork serve', () => {
     expect({ status, lines: stdout.split('\n').length }).toEqual({ status: 0, lines: 2 })
   })
 
-  it('trusts a proxy, allows other origins and serves metrics, each only if told to', async () => {
-    const options = ['--trust-proxy', '--metrics', '--cors', 'https://app.example.org']
+  it('trusts a proxy, allows other origins, serves metrics and logs JSON, each only if told to', async () => {
+    const options = ['--trust-proxy', '--metrics', '--cors', 'https://app.example.org', '--log-format', 'json']
     const { process, baseUrl } = await start('--api-keys', key, ...options)
     const headers = { authorization: key, 'x-forwarded-proto': 'https', 'x-forwarded-host': 'stems.example.org' }
     const upload = await fetch(`${baseUrl}/upload`, { headers: { ...headers, origin: 'https://app.example.org' } })
@@ -103,6 +103,14 @@ describe('stemwork serve', () => {
     })
     expect(upload.headers.get('access-control-allow-origin')).toBe('https://app.example.org')
     expect(await (await fetch(new URL('/metrics', baseUrl))).text()).toMatch(/^# HELP stemwork_pool_slots /m)
+    const [logged] = await process.printed('stderr', /^\{.*The workflow is ready.*$/m)
+    expect(JSON.parse(logged)).toEqual({
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      level: 'info',
+      message: 'The workflow is ready.',
+      workflow,
+      runtime: expect.any(String),
+    })
     process.kill('SIGTERM')
     await process.finished()
 
@@ -117,9 +125,11 @@ describe('stemwork serve', () => {
     await plain.process.finished()
   })
 
-  it('refuses an invalid origin', async () => {
+  it('refuses an invalid origin, and a format of the log that there is not', async () => {
     const { status, stderr } = await command(['serve', '--port', '0', '--cors', 'https://app.example.org/page'])
     expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining('--cors must be * or like') })
+    const xml = await command(['serve', '--port', '0', '--log-format', 'xml'])
+    expect(xml.stderr).toContain('--log-format must be one of text, json, not "xml"')
   })
 
   it('stores keys only as hashes, and its secret readable only for its owner', async () => {

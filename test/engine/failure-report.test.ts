@@ -16,7 +16,7 @@ import { createTestEngine } from '../../src/testing/index.js'
 import { canceled } from '../../src/core/engine/job/failure.js'
 import { errorText } from '../../src/core/engine/job/error-text.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
-import { type Logger, silentLogger, textLogger } from '../../src/core/engine/ports/logger.js'
+import { jsonLogger, type Logger, silentLogger, textLogger } from '../../src/core/engine/ports/logger.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { startService } from '../http/harness.js'
@@ -105,6 +105,21 @@ describe('why a job failed', () => {
     const job = await failedJob(new Console(stream))
     for (const part of [job.id, 'no disk at /mnt/secret', 'quota of 10.0.0.7 exceeded', 'failure-report.test.ts'])
       expect(output()).toContain(part)
+  })
+
+  test('is one JSON object in a log for programs, with the stack and the causes', () => {
+    const { stream, output } = collected()
+    const error = new Error('outer', { cause: new TypeError('inner') })
+    jsonLogger(stream, 'warn').error({ jobId: 'one', err: error }, 'It failed.')
+    jsonLogger(stream, 'warn').info({}, 'below the level')
+    expect(output().split('\n')).toHaveLength(2)
+    expect(JSON.parse(output())).toEqual({
+      time: expect.stringMatching(/Z$/),
+      level: 'error',
+      message: 'It failed.',
+      jobId: 'one',
+      err: expect.stringMatching(/Error: outer\n {4}at .*[^]*TypeError: inner/),
+    })
   })
 
   test('is one line with causes but no stack if the client is at fault; the record has the stack', async () => {

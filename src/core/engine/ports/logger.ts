@@ -30,15 +30,29 @@ export function textLogger(
   level: Level,
   shown: (level: Level) => string = (name) => name,
 ): Logger {
-  const write =
-    (name: Level) =>
-    ({ err, ...fields }: Record<string, unknown>, message: string) => {
-      const details = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : ''
-      const cause = err === undefined ? '' : `\n  ${errorText(err).replaceAll('\n', '\n  ')}`
-      stream.write(`${new Date().toISOString()} ${shown(name)} ${message}${details}${cause}\n`)
-    }
+  return loggerFrom(level, (name, { err, ...fields }, message) => {
+    const details = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : ''
+    const cause = err === undefined ? '' : `\n  ${errorText(err).replaceAll('\n', '\n  ')}`
+    stream.write(`${new Date().toISOString()} ${shown(name)} ${message}${details}${cause}\n`)
+  })
+}
+
+/** One JSON object a line: `time`, `level`, `message`, the fields, and an error as text with its stack and causes. */
+export function jsonLogger(stream: { write(text: string): unknown }, level: Level): Logger {
+  return loggerFrom(level, (name, { err, ...fields }, message) => {
+    const cause = err === undefined ? {} : { err: errorText(err) }
+    const line = { time: new Date().toISOString(), level: name, message, ...fields, ...cause }
+    stream.write(`${JSON.stringify(line)}\n`)
+  })
+}
+
+function loggerFrom(
+  level: Level,
+  write: (level: Level, fields: Record<string, unknown>, message: string) => void,
+): Logger {
   const logger = { ...silentLogger }
-  for (const name of levels.slice(levels.indexOf(level))) logger[name] = write(name)
+  for (const name of levels.slice(levels.indexOf(level)))
+    logger[name] = (fields, message) => write(name, fields, message)
   return logger
 }
 
