@@ -178,7 +178,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'heartbeat': {
       const { progress, stage, kept, used } = change
       const held = renewed(job, now + change.leaseMs, { kept, used })
-      return { ...held, progress: Math.max(job.progress, progress), stage }
+      const highest = Math.max(job.progress, progress)
+      return { ...held, progress: highest, keptProgress: kept ? highest : job.keptProgress, stage }
     }
     case 'succeed':
       return settled(change.used, {
@@ -269,6 +270,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         processorSeconds: 0,
         retries: job.retries + 1,
         steps: isWorthKeeping(job.error) ? job.steps : [],
+        keptProgress: isWorthKeeping(job.error) ? job.keptProgress : 0,
         metered: job.metered || change.quota !== undefined,
         // It has had its turn, so its wait starts now.
         dueAt: now,
@@ -310,9 +312,9 @@ function released(job: JobRecord): JobRecord {
   return { ...job, status: 'QUEUED', lease: null, progress: lastingProgress(job), stage: null }
 }
 
-/** Finished steps are not done again, so what they were worth stays while the next attempt comes to them. */
-function lastingProgress({ steps, progress }: JobRecord): number {
-  return steps.length > 0 ? progress : 0
+/** What is finished is not done again, so what it was worth stays while the next attempt comes to it. */
+function lastingProgress({ steps, progress, keptProgress }: JobRecord): number {
+  return steps.length > 0 ? progress : keptProgress
 }
 
 /** The token rises, so a heartbeat or late result of the current worker finds no lease. */
