@@ -41,8 +41,11 @@ export type JobChange =
    * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
    */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & EndedAttempt)
-  /** Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. */
-  | ({ kind: 'step'; leaseMs: number; step: StepRecord } & HeldClaim)
+  /**
+   * Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. `waitMs`: a
+   * wait ends so long from now.
+   */
+  | ({ kind: 'step'; leaseMs: number; step: StepRecord; waitMs?: number } & HeldClaim)
   /**
    * Ends the claim until one of these waiting steps is over; without any, the job is due at once. It does not count as
    * an attempt. `pool`: what the next worker must have. Default: as before.
@@ -216,7 +219,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         history: withEnd(job.history, now, 'preempted'),
       }
     case 'step': {
-      const { step, leaseMs } = change
+      const { leaseMs, waitMs } = change
+      const step = waitMs === undefined ? change.step : { ...change.step, until: now + waitMs }
       return { ...renewed(job, now + leaseMs, { kept: step.state === 'done' }), steps: withStep(job.steps, step) }
     }
     case 'suspend':
