@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Pool } from 'pg'
@@ -6,6 +7,7 @@ import { invalidOptions, StemworkError } from '../core/engine/errors.js'
 import { hasPackage } from '../core/engine/package-files.js'
 import { memoryQueue } from '../adapters/queues/memory/memory-queue.js'
 import type { Logger } from '../core/engine/ports/logger.js'
+import { within } from '../core/engine/ports/within.js'
 import { exitStatus } from './command.js'
 import { RedisLock } from './redis-lock.js'
 import { serverAddress } from './server-failure.js'
@@ -103,13 +105,13 @@ async function openStores(url: string, logger: Logger): Promise<Stores> {
   }
   if (isPostgres(url)) {
     const { rest, value: schema } = withoutParameter(url, 'schema')
-    const pool = await openPool(rest)
+    const { pool, close } = await openPool(rest)
     const { postgresStores } = await import('../adapters/postgres.js')
     const { jobs, applications, migrate } = postgresStores({ pool, schema })
     await migrate().catch((error: unknown) => {
       throw withAddress(error, url)
     })
-    return { jobs, applications, pool, schema, close: () => pool.end() }
+    return { jobs, applications, pool, schema, close }
   }
   const [{ Keyv }, { default: KeyvRedis }] = await optional(['keyv', '@keyv/redis'], () =>
     Promise.all([import('keyv'), import('@keyv/redis')]),
@@ -141,27 +143,39 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
     if (stores.pool && isStoresOwn(url))
       return { queue: postgresQueue({ pool: stores.pool, schema: stores.schema, logger }), close: async () => {} }
     const { rest, value: schema = stores.schema } = withoutParameter(url, 'schema')
-    const pool = await openPool(rest)
-    return { queue: postgresQueue({ pool, schema, logger }), close: () => pool.end() }
+    const { pool, close } = await openPool(rest)
+    return { queue: postgresQueue({ pool, schema, logger }), close }
   }
   const { bullmqQueue } = await optional(['bullmq', 'ioredis'], () => import('../adapters/queues/bullmq/index.js'))
   const { rest, value: prefix } = withoutParameter(url, 'prefix')
   return { queue: bullmqQueue({ connection: rest, prefix, logger }), close: async () => {} }
 }
 
-async function openPool(url: string): Promise<Pool> {
+async function openPool(url: string): Promise<{ pool: Pool; close(): Promise<void> }> {
   const { default: pg } = await optional(['pg'], () => import('pg'))
   // Without it, a server that accepts the connection and never answers would be waited for forever.
   const connectionTimeoutMillis = 10_000
   // Postgres would compile statements of long lists, which takes longer than running them.
   const noCompiler = { text: 'SET jit = off', query_timeout: connectionTimeoutMillis }
-  return new pg.Pool({
+  const sockets = new Set<Socket>()
+  const pool = new pg.Pool({
     connectionString: url,
     connectionTimeoutMillis,
     keepAlive: true,
+    stream: () => {
+      const socket = new Socket()
+      sockets.add(socket)
+      return socket.once('close', () => sockets.delete(socket))
+    },
     // oxlint-disable-next-line typescript/no-misused-promises -- pg waits for it, which its types do not say
     onConnect: (client) => client.query(noCompiler),
   })
+  const close = async () => {
+    await within(pool.end(), 1_000, () => new Error('late')).catch(() => {})
+    // What waits for a server that does not answer would keep the process.
+    for (const socket of sockets) socket.destroy()
+  }
+  return { pool, close }
 }
 
 async function openBlobs(url: string): Promise<EngineParts['blobs']> {

@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { openDeployment } from '../../src/cli/deployment.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 import { findRedis } from '../servers/redis.js'
+import { startSilentProxy } from '../servers/silent-proxy.js'
 
 const postgres = await findPostgres()
 const redis = await findRedis()
@@ -59,4 +60,20 @@ describeWith('URLs of a deployment', { postgres, redis }, (servers) => {
       await rm(folder, { recursive: true })
     }
   })
+
+  test('a Postgres that does not answer is not waited for as a deployment closes', async () => {
+    const proxy = await startSilentProxy(servers.postgres.url)
+    onTestFinished(() => proxy.close())
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const store = `${proxy.url}${proxy.url.includes('?') ? '&' : '?'}schema=${schema}`
+    const { parts, close } = await openDeployment({ store, blobs: 'file:/tmp' }, silentLogger)
+    void proxy.silence()
+    const waiting = Promise.allSettled([parts.jobs.count({})])
+    await new Promise(setImmediate)
+    await close()
+    expect(await waiting).toMatchObject([{ reason: { cause: { message: 'Connection terminated unexpectedly' } } }])
+    const pool = new Pool({ connectionString: servers.postgres.url })
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+    await pool.end()
+  }, 60_000)
 })

@@ -202,11 +202,14 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
           answerTimeoutMs: 500,
           checkIntervalMs: 3_600_000,
         })
+        const patient = await listening({ pool: proxied, answerTimeoutMs: 3_600_000 })
         void proxy.silence()
         await assert.rejects(queue.notify(), isOutage)
         await assert.rejects(queue.check(), isOutage)
         await subscription.stop()
         await queue.close()
+        await patient.queue.close()
+        proxy.cut()
         await until(() => proxied.totalCount - proxied.idleCount === 0)
       }))
 

@@ -71,7 +71,10 @@ function makeNext(root: string, folder: string): void {
 }
 
 async function makeOf(root: string, folder: string, ref: string): Promise<void> {
-  const archive = spawnSync('git', ['archive', ref, 'src'], { cwd: root, maxBuffer: 2 ** 28 })
+  const archive = spawnSync('git', ['archive', ref, 'src', 'scripts/build-kernels.mjs'], {
+    cwd: root,
+    maxBuffer: 2 ** 28,
+  })
   if (archive.status !== 0) throw new Error(`git has no ${ref}: ${archive.stderr.toString()}`)
   const unpacked = spawnSync('tar', ['-x', '-C', folder], { input: archive.stdout })
   if (unpacked.status !== 0) throw new Error(`tar failed: ${unpacked.stderr.toString()}`)
@@ -88,4 +91,8 @@ async function makeOf(root: string, folder: string, ref: string): Promise<void> 
     target: 'node20',
     silent: true,
   })
+  // Where the script puts them.
+  symlinkSync('dist', join(folder, 'build'))
+  const kernels = spawnSync(process.execPath, [join(folder, 'scripts/build-kernels.mjs')])
+  if (kernels.status !== 0) throw new Error(`The kernels were not compiled: ${kernels.stderr.toString()}`)
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Keyv } from 'keyv'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { keyvJobs } from '../../src/adapters/stores/keyv/keyv-jobs.js'
 import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
@@ -165,6 +165,29 @@ describe('the sweep', () => {
     await engine.start()
     await until(queued.id, 'SUCCEEDED')
     await until(orphaned.id, 'SUCCEEDED')
+    await engine.close()
+  })
+
+  test('takes no running job from the only process of a store whose clock was set', async () => {
+    const { now } = Date
+    onTestFinished(() => void (Date.now = now))
+    const [started, finish] = [gate(), gate()]
+    const workflow = textWorkflow(async () => {
+      started.open()
+      await finish.opened
+    })
+    const jobs = memoryJobs({ clock: () => Date.now() })
+    const { engine, submit, until } = testEngine(workflow, { dispatch: { concurrency: 3 } }, { jobs })
+    await engine.start()
+    const { id } = await submit()
+    await started.opened
+    Date.now = () => now() + hour
+    const other = await submit()
+    await engine.sweep()
+    finish.open()
+    await until(other.id, 'SUCCEEDED')
+    const { history } = await until(id, 'SUCCEEDED')
+    expect(history.map(({ outcome }) => outcome)).toEqual(['succeeded'])
     await engine.close()
   })
 

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import type { EngineParts } from '../../src/core/engine/engine.js'
@@ -271,6 +271,24 @@ describe('a wait', () => {
     expect(Math.abs((steps[0]?.until ?? 0) - (Date.now() + aheadMs))).toBeLessThan(10_000)
     const { history } = await until(id, 'SUCCEEDED')
     expect(history.map(({ outcome }) => outcome)).toEqual(['suspended', 'succeeded'])
+    await engine.close()
+  })
+
+  test.each([-3_600_000, 3_600_000])('lasts as long where the clock of the node is set by %i ms', async (byMs) => {
+    const { now } = Date
+    const jobs = memoryJobs({ clock: now })
+    const { engine, submit, until } = engineOf(
+      async ({ step }) => {
+        Date.now = () => now() + byMs
+        await step.sleep('pause', 60_000)
+      },
+      {},
+      { jobs },
+    )
+    onTestFinished(() => void (Date.now = now))
+    await engine.start()
+    const { steps } = await until((await submit()).id, 'QUEUED')
+    expect(Math.abs((steps[0]?.until ?? 0) - now() - 60_000)).toBeLessThan(10_000)
     await engine.close()
   })
 

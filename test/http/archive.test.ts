@@ -124,6 +124,26 @@ describe('an archive', () => {
     ])
   })
 
+  test('looks for the files of several jobs at a time', async () => {
+    const ids = [await archived('one', Buffer.from('one')), await archived('two', Buffer.from('two'))]
+    const { url } = await link(ids.map((id) => `job=${id}`).join('&'))
+    const { blobs } = service.engine
+    const { stat } = blobs
+    let asked = 0
+    let haveAllAsked = () => {}
+    const allAsked = new Promise<void>((resolve) => (haveAllAsked = resolve))
+    blobs.stat = async (...words) => {
+      if (++asked === 4) haveAllAsked()
+      await allAsked
+      return await stat.apply(blobs, words)
+    }
+    try {
+      expect((await fetch(url)).status).toBe(200)
+    } finally {
+      blobs.stat = stat
+    }
+  })
+
   test('of more than 4 GiB has the fields of ZIP64, which its announced length includes', () => {
     const long = { ...entry('a.wav', Buffer.alloc(0)), bytes: 5e9 }
     const [blocks, local, descriptor, central, end] = [Math.ceil(5e9 / 0xffff), 30 + 20, 24, 46 + 28, 56 + 20 + 22]

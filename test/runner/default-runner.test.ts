@@ -57,3 +57,11 @@ test('the child processes of an engine have the variables and the arguments of `
     await engine.close()
   }
 })
+
+const strayModule = new URL('fixtures/stray-workflow.mjs', import.meta.url).href
+
+test('a module needs no settings', async () => {
+  const engine = createEngine({ workflows: [{ ...stages, module: { url: strayModule } as typeof stages.module }] })
+  await engine.start()
+  await engine.close()
+})

@@ -194,6 +194,11 @@ describe('separate with other architectures', () => {
     [{ denoise: true }, 'does not support the option denoise'],
     [{ outputs: {} }, 'outputs is empty'],
     [{ outputs: { piano: 'piano.wav' } }, 'does not produce piano; it produces drums, bass, other, vocals'],
+    [
+      { model: 'embedded', outputs: { drums: 'drums.wav' } },
+      'Model embedded does not produce drums; it produces vocals, accompaniments. Choose other stems or another ' +
+        'model, such as scnet,',
+    ],
     [{ model: [] }, 'model is an empty list'],
     [{ model: [{ model: 'demucs', weight: -1 }] }, 'The weight of model demucs is -1'],
   ])('refuses %j, saying why', async (wrong, reason) => {

@@ -59,6 +59,7 @@ describe('a new job', () => {
       alias: null,
       status: 'QUEUED',
       progress: 0,
+      keptProgress: 0,
       stage: null,
       outputs: null,
       details: {},

@@ -78,6 +78,17 @@ test('the only process of a store may judge from its start on, until it stalls',
   expect(contact.isSteady).toBe(false)
 })
 
+test('the only process of a store takes over nothing for a lease after its clock was set', async () => {
+  const { contact, answered } = contactWith('process')
+  contact.noteAnswer()
+  vi.setSystemTime(Date.now() + 3_600_000)
+  expect(await contact.lapsedBefore()).toBe(0)
+  answered(15_000)
+  expect(await contact.lapsedBefore()).toBe(0)
+  answered(15_000)
+  expect(await contact.lapsedBefore()).toBe(Date.now() - leaseMs / 3)
+})
+
 test('before its first answer, there was no contact to the store', () => {
   const { contact } = contactWith()
   expect(contact.answeredAt).toBe(-Infinity)

@@ -15,7 +15,7 @@ import {
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sqliteStores, type SqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../../src/core/engine/job/due-times.js'
-import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { JobError, JobRecord } from '../../src/core/engine/job/job.js'
 import { claim, isClaimable, type JobChange, transition } from '../../src/core/engine/job/transitions.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { settableClock } from '../contract/settable-clock.js'
@@ -209,6 +209,25 @@ describe('each change writes exactly its fields:', () => {
     expect(after({ ...stepped, status: 'FAILED', lease: null }, { kind: 'retry' })?.progress).toBe(0)
   })
 
+  test('an attempt begins with the progress up to which work was kept', () => {
+    const beat: JobChange = { kind: 'heartbeat', ...held, leaseMs: 60, progress: 0.5, stage: 'write' }
+    const kept = after(after(running, { ...beat, kept: true }) ?? running, { ...beat, progress: 0.6 }) ?? running
+    const ends: JobChange[] = [
+      { kind: 'requeue', ...held, delayMs: 0, onShutdown: true },
+      { kind: 'preempt', ...held },
+    ]
+    const next = [kept, ...ends.map((end) => after(kept, end))].map(
+      (job) => job && claim(job, { owner: 'w', leaseMs: 1 }, 200)?.progress,
+    )
+    expect([kept.progress, ...next]).toEqual([0.6, 0.5, 0.5, 0.5])
+    const failed = (code: JobError['code']) => ({ ...kept, status: 'FAILED' as const, error: { ...sampleError, code } })
+    const retried = (['INTERNAL_ERROR', 'BAD_INPUT'] as const).map((code) => after(failed(code), { kind: 'retry' }))
+    expect(retried.map((job) => [job?.progress, job?.keptProgress])).toEqual([
+      [0, 0.5],
+      [0, 0],
+    ])
+  })
+
   test('a job is claimable when it waits and is due, or its lease is over', () => {
     const claimable = (fields: Partial<JobRecord>) => isClaimable(sampleJob(fields), 100)
     expect([99, 100, 101].map((notBefore) => claimable({ notBefore }))).toEqual([true, true, false])
@@ -227,7 +246,12 @@ describe('each change writes exactly its fields:', () => {
     const renewed = { ...running, progress: 0.7, stage: 'write', lease: { ...lease, until: 160 } }
     expect(after(running, beat)).toEqual(renewed)
     expect(after(running, { ...beat, progress: 0.1, stage: null })).toEqual({ ...renewed, progress: 0.4, stage: null })
-    expect(after(running, { ...beat, kept: true })).toEqual({ ...renewed, attempts: 1, lapses: 0 })
+    expect(after(running, { ...beat, kept: true })).toEqual({
+      ...renewed,
+      attempts: 1,
+      lapses: 0,
+      keptProgress: 0.7,
+    })
     expect(after({ ...running, attempts: 0 }, { ...beat, kept: true })?.attempts).toBe(0)
     const used = { audioSeconds: 0, bytes: 5, processorSeconds: 2 }
     const told = after({ ...running, processorSeconds: 1 }, { ...beat, used })

@@ -158,8 +158,9 @@ function archiveKey(ids: readonly string[]): string {
 
 /** Once the answer has begun, it could only break off. */
 async function refuseLost(jobs: readonly JobRecord[], blobs: HttpEngine['blobs']): Promise<void> {
-  for (const job of jobs) {
-    const found = await Promise.all(keptOutputs(job).map(({ key }) => blobs.stat(key)))
+  for (let start = 0; start < jobs.length; start += sliceRows) {
+    const outputs = jobs.slice(start, start + sliceRows).flatMap(keptOutputs)
+    const found = await Promise.all(outputs.map(({ key }) => blobs.stat(key)))
     if (found.includes(undefined)) throw lostResult()
   }
 }

@@ -174,6 +174,11 @@ describe('a sweep', () => {
       apply: () => released,
       purge: () => [],
     })
+    // Where its contact says that none is lost, none is.
+    Object.assign(ports.contact, { lapsedBefore: async () => 0 })
+    await jobSweep(ports).run()
+    expect(named('apply')).toEqual([])
+    Object.assign(ports.contact, { lapsedBefore: async () => now })
     await jobSweep(ports).run()
     expect(named('apply')).toEqual([['lost', { kind: 'release', lapsedBefore: now - storageOutageMs }]])
     expect(named('announce')).toEqual([['job.requeued', { job: released }]])

@@ -63,8 +63,10 @@ export class StoreContact {
 
   /** When a lease must have ended, in the store's time, for its job to be taken over. @throws the store's error. */
   async lapsedBefore(): Promise<number> {
-    const { clock, leaseMs, storageOutageMs } = this.#parts
+    const { jobs, clock, leaseMs, storageOutageMs } = this.#parts
     const now = await clock.time()
-    return now - (this.isSteady ? grace * leaseMs : storageOutageMs)
+    if (this.isSteady) return now - grace * leaseMs
+    // The only process of a store was suspended, or its clock was set: its own jobs run on, and renew their leases.
+    return jobs.traits.scope === 'process' ? 0 : now - storageOutageMs
   }
 }

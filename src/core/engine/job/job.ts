@@ -93,6 +93,8 @@ const jobFields = z.object({
   status: jobStatusSchema,
   /** 0..1, never falling within one attempt, nor from one to the next if the job has steps. */
   progress: z.number().min(0).max(1),
+  /** The progress when work was last kept (`Checkpoint`): the next attempt begins with it. */
+  keptProgress: z.number().min(0).max(1).default(0),
   stage: z.string().nullable(),
   outputs: z.record(z.string(), jobOutputSchema).nullable(),
   /** What the workflow reports about how it made the result, for example the model's name and hash. */

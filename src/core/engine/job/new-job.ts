@@ -33,6 +33,7 @@ export function newJob(request: JobRequest): JobRecord {
     webhook: request.webhook,
     status: 'QUEUED',
     progress: 0,
+    keptProgress: 0,
     stage: null,
     outputs: null,
     details: {},

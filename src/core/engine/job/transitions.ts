@@ -41,8 +41,11 @@ export type JobChange =
    * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
    */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & EndedAttempt)
-  /** Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. */
-  | ({ kind: 'step'; leaseMs: number; step: StepRecord } & HeldClaim)
+  /**
+   * Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. `waitMs`: a
+   * wait ends so long from now.
+   */
+  | ({ kind: 'step'; leaseMs: number; step: StepRecord; waitMs?: number } & HeldClaim)
   /**
    * Ends the claim until one of these waiting steps is over; without any, the job is due at once. It does not count as
    * an attempt. `pool`: what the next worker must have. Default: as before.
@@ -178,7 +181,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'heartbeat': {
       const { progress, stage, kept, used } = change
       const held = renewed(job, now + change.leaseMs, { kept, used })
-      return { ...held, progress: Math.max(job.progress, progress), stage }
+      const highest = Math.max(job.progress, progress)
+      return { ...held, progress: highest, keptProgress: kept ? highest : job.keptProgress, stage }
     }
     case 'succeed':
       return settled(change.used, {
@@ -215,7 +219,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         history: withEnd(job.history, now, 'preempted'),
       }
     case 'step': {
-      const { step, leaseMs } = change
+      const { leaseMs, waitMs } = change
+      const step = waitMs === undefined ? change.step : { ...change.step, until: now + waitMs }
       return { ...renewed(job, now + leaseMs, { kept: step.state === 'done' }), steps: withStep(job.steps, step) }
     }
     case 'suspend':
@@ -269,6 +274,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         processorSeconds: 0,
         retries: job.retries + 1,
         steps: isWorthKeeping(job.error) ? job.steps : [],
+        keptProgress: isWorthKeeping(job.error) ? job.keptProgress : 0,
         metered: job.metered || change.quota !== undefined,
         // It has had its turn, so its wait starts now.
         dueAt: now,
@@ -310,9 +316,9 @@ function released(job: JobRecord): JobRecord {
   return { ...job, status: 'QUEUED', lease: null, progress: lastingProgress(job), stage: null }
 }
 
-/** Finished steps are not done again, so what they were worth stays while the next attempt comes to them. */
-function lastingProgress({ steps, progress }: JobRecord): number {
-  return steps.length > 0 ? progress : 0
+/** What is finished is not done again, so what it was worth stays while the next attempt comes to it. */
+function lastingProgress({ steps, progress, keptProgress }: JobRecord): number {
+  return steps.length > 0 ? progress : keptProgress
 }
 
 /** The token rises, so a heartbeat or late result of the current worker finds no lease. */

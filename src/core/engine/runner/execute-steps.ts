@@ -41,7 +41,7 @@ export interface StepClock {
 /** The step whose work runs, and its run: another job may run within it. */
 const inside = new AsyncLocalStorage<{ run: StepRun; name: string }>()
 
-const realClock: StepClock = { now: Date.now, wait: (ms, signal) => delay(ms, undefined, { signal }) }
+const realClock: StepClock = { now: () => Date.now(), wait: (ms, signal) => delay(ms, undefined, { signal }) }
 
 /** Steps that wait, or labels of the worker that the next step needs. */
 export type Suspension = Required<Pick<WorkResult, 'waitsFor'>> & Pick<WorkResult, 'needs'>

@@ -100,7 +100,7 @@ export class Readiness {
     const { id, module } = workflow
     if (!module) return await requirePrograms(workflow)
     const details = await runner.prepare?.(
-      { workflow: id, module: module.url, settings: module.settings },
+      { workflow: id, module: module.url, settings: module.settings ?? null },
       { signal: AbortSignal.timeout(timeoutMs) },
     )
     if (details && Object.keys(details).length > 0) logger.info({ workflow: id, ...details }, 'The workflow is ready.')

@@ -146,15 +146,17 @@ const longestShiftSeconds = 0.5
 
 async function addPasses(
   passes: Pass[],
-  { manifest }: Model,
+  { manifest, path }: Model,
   networks: Network[],
   choice: Omit<ModelChoice, 'model'> & { index: number },
   options: SeparationOptions,
 ): Promise<void> {
   const { shifts = 1, overlap, denoise, batch } = options
   const stems = targetStems(outputStems(options), options.ownAccompaniments)
+  // Errors call it what its user does.
+  const named = isBuiltIn(dirname(path)) ? { ...manifest, name: embeddedModelName } : manifest
   for (let shift = 0; shift < shifts; shift++) {
-    const architecture = await createArchitecture(manifest, networks, { stems, overlap, denoise })
+    const architecture = await createArchitecture(named, networks, { stems, overlap, denoise })
     const delaySamples = Math.round((shift * longestShiftSeconds * architecture.sampleRate) / shifts)
     const { index: model, weight } = choice
     passes.push({ architecture, networks, weight, batch, delaySamples, model, band: bandOf(choice) })

@@ -46,8 +46,10 @@ export function attemptSteps(ports: StepsPorts) {
     const stored = await store(step)
     const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
     const record: StepRecord = { ...later(step, aheadMs), ...(await recorded(step)), files }
+    // This node's clock may have been set since the claim.
+    const wait = step.until === null ? {} : { waitMs: step.until - Date.now() }
     // Idempotent: a repeated write changes nothing more.
-    const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record }, ports)
+    const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record, ...wait }, ports)
     if (!written) throw leaseLost()
     records.set(step.name, record)
     onKept(step, written)

@@ -143,7 +143,8 @@ export function jobSweep(ports: SweepPorts) {
   async function releaseLapsed(): Promise<void> {
     const lapsed = await jobs.due('lapsed', batch)
     if (lapsed.length === 0) return
-    const lapsedBefore = (await clock.time()) - options.dispatch.storageOutageMs
+    const outageAgo = (await clock.time()) - options.dispatch.storageOutageMs
+    const lapsedBefore = Math.min(outageAgo, await contact.lapsedBefore())
     for (const { id } of lapsed.filter(({ lease }) => (lease?.until ?? 0) <= lapsedBefore)) {
       const job = await jobs.apply(id, { kind: 'release', lapsedBefore })
       if (job) events.announce('job.requeued', { job })

@@ -1,4 +1,5 @@
 import { invalidOptions } from '../../../engine/errors.js'
+import { knownModels } from '../../../models/known-models.js'
 import { beatArchitecture, type Manifest } from '../../../models/manifest.js'
 import { embeddedArchitecture } from './embedded.js'
 import { htdemucsArchitecture } from './htdemucs.js'
@@ -64,9 +65,10 @@ export async function createArchitecture(
   const missing = options.stems?.find((stem) => !gives(architecture, stem))
   if (missing === undefined) return architecture
   architecture.close()
+  const others = knownModels.map(({ facts }) => facts).filter(({ stems }) => stems.includes(missing))
   throw invalidOptions(
-    `Model ${manifest.name} does not produce ${missing}; it produces ${manifest.stems.join(', ')}. Choose another ` +
-      'model or other stems.',
+    `Model ${manifest.name} does not produce ${missing}; it produces ${manifest.stems.join(', ')}. Choose other ` +
+      `stems or another model${others.length > 0 ? `, such as ${others.map(({ name }) => name).join(', ')}` : ''}.`,
   )
 }
 
