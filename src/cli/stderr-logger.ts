@@ -20,8 +20,8 @@ export function serviceLogger(input: CommandInput, stderr: Terminal['stderr']): 
 }
 
 /**
- * Log lines for people, or as JSON. Debug lines only on request. If the operator can repair a server, the line says how, and no
- * stack hides it; the server of an input is its client's affair.
+ * Log lines for people, or as JSON. Debug lines only on request. If the operator can repair a server, the line says
+ * how, and no stack hides it; the server of an input is its client's affair.
  */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false, json = false } = {}): Logger {
   const lowest = debug ? 'debug' : 'info'

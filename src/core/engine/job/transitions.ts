@@ -37,14 +37,9 @@ export type JobChange =
   | ({ kind: 'succeed'; outputs: Record<string, JobOutput>; details: Record<string, unknown> } & EndedRun)
   /** Ends the claim, and the job, with an error. `failure`: for the operator alone. */
   | ({ kind: 'fail'; error: JobError; failure?: string } & EndedRun)
-  /**
-   * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
-   */
+  /** Ends the claim and queues the job again in `delayMs` at the earliest. `onShutdown` does not count the attempt. */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & EndedAttempt)
-  /**
-   * Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. `waitMs`: a
-   * wait ends so long from now.
-   */
+  /** Keeps what a step has become, and renews the lease. A finished step is never repeated. `waitMs`: until it ends. */
   | ({ kind: 'step'; leaseMs: number; step: StepRecord; waitMs?: number } & HeldClaim)
   /**
    * Ends the claim until one of these waiting steps is over; without any, the job is due at once. It does not count as
@@ -66,10 +61,7 @@ export type JobChange =
   | ({ kind: 'cancel'; error: JobError; force?: boolean; usage?: Partial<Usage> } & EndedJob)
   /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
   | ({ kind: 'miss'; error: JobError } & EndedJob)
-  /**
-   * Queues a job again whose lease ended by `lapsedBefore`, which counts as a lapse. So it does not count as running
-   * while it waits for a worker that can run it.
-   */
+  /** Queues a job again whose lease ended by `lapsedBefore`: a lapse. So it does not count as running while it waits. */
   | { kind: 'release'; lapsedBefore: number }
   /**
    * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the
