@@ -61,7 +61,7 @@ export type JobChange =
   | ({ kind: 'cancel'; error: JobError; force?: boolean; usage?: Partial<Usage> } & EndedJob)
   /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
   | ({ kind: 'miss'; error: JobError } & EndedJob)
-  /** Queues a job again whose lease ended by `lapsedBefore`: a lapse. So it does not count as running while it waits. */
+  /** Queues a job again whose lease ended by `lapsedBefore`: a lapse. While it waits, it does not count as running. */
   | { kind: 'release'; lapsedBefore: number }
   /**
    * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the
