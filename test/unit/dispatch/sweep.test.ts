@@ -41,7 +41,7 @@ function portsWith(answers: Record<string, (...args: never[]) => unknown>): Swee
   return {
     jobs: {
       ...asked(['due', 'apply', 'purge', 'get', 'count', 'list', 'beginFilePass']),
-      documents: { list: async () => [] },
+      documents: { list: async () => [], ...asked(['removeExpired']) },
     },
     clock: new StoreClock({ traits: { scope: 'process' }, time: async () => now }),
     contact: { lapsedBefore: async () => now - hour },
