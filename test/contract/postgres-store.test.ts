@@ -141,6 +141,13 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await jobs.list({ app: 'app-1', limit: 8, uploadKey: 'rare' })
       await jobs.count({ app: 'app-1', createdAfter: 1 })
       assert.equal((await planned()).length, 2)
+      // Nor do the same statuses, named in other orders and more than once.
+      for (let n = 1; n <= 6; n++) {
+        const statuses = Array.from({ length: n + 1 }, (_, at) => ((at + n) % 2 ? 'FAILED' : 'SUCCEEDED'))
+        await jobs.count({ app: 'app-1', statuses }, { max: 100 })
+        await jobs.list({ statuses, limit: 8 })
+      }
+      assert.equal((await planned()).length, 4)
     } finally {
       await one.end()
     }

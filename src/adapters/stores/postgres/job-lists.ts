@@ -222,10 +222,13 @@ function textsOf(texts: readonly string[]): string[] {
 
 /** Written out, not as a parameter, so that the planner can use indexes that hold one status only. */
 function statusIn(statuses: NonNullable<JobQuery['statuses']>, app: string | undefined): string {
-  const [only, ...others] = app === undefined ? new Set(statuses) : []
+  const given = new Set(statuses.map((status) => jobStatusSchema.parse(status)))
+  // In one order and once each: however a client names them, the texts are few.
+  const names = jobStatusSchema.options.filter((status) => given.has(status))
+  const [only, ...others] = app === undefined ? names : []
   // Exactly these are in the index of waiting jobs. An application's indexes hold the status, and need no look at the
   // rows.
   if (only === 'QUEUED' && others.length === 0) return `status = 'QUEUED' AND waiting_since IS NOT NULL`
   if (only === 'STARTED' && others.length === 0) return `status = 'STARTED' AND lease_bucket IS NOT NULL`
-  return `status IN (${statuses.map((status) => `'${jobStatusSchema.parse(status)}'`).join(', ')})`
+  return `status IN (${names.map((status) => `'${status}'`).join(', ')})`
 }
