@@ -52,7 +52,7 @@ export default defineConfig([
       worker: 'src/browser/worker.ts',
       'live-worker': 'src/browser/live-worker.ts',
       // Of `/console`, which finds beats with the transform of the separation.
-      'analysis-worker': 'src/console/analysis-worker.ts',
+      'analysis-worker': 'src/console/mixer/analysis-worker.ts',
     },
   },
   // Vite would put a script below 4 kB into that of the page, as a `data:` address, which the page's policy forbids.
@@ -60,7 +60,10 @@ export default defineConfig([
   // Of `/console`, loaded when they are used.
   {
     ...withKernels,
-    entry: { 'export-mix': 'src/console/export-mix.ts', 'stretch-processor': 'src/console/stretch-processor.ts' },
+    entry: {
+      'export-mix': 'src/console/mixer/export-mix.ts',
+      'stretch-processor': 'src/console/player/stretch-processor.ts',
+    },
     outDir: 'dist/console',
     tsconfig: 'tsconfig.console.json',
     // Each whole: in parts they are ten files.

@@ -16,7 +16,7 @@ const rounds = 5
 const aim = runtime === 'wasm' ? 1.5 : 1
 const sampleRate = 44_100
 const program = new URL('../dist/cli/main.js', import.meta.url).pathname
-const command = new URL('../build/cli/separate.js', import.meta.url).href
+const command = new URL('../build/cli/commands/separate.js', import.meta.url).href
 const childEntry = new URL('../dist/core/engine/runner/main.js', import.meta.url).pathname
 const module = new URL('../build/core/workflows/separation/stems-module.js', import.meta.url).href
 const sessions = new URL('../build/core/models/session/session.js', import.meta.url).href

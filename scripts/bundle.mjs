@@ -10,7 +10,7 @@ const { bin, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'ut
 
 /** Files that child processes, threads and hosts load by path: see `scriptFile`. */
 const loadedByPath = [
-  'cli/workflow-file',
+  'cli/workflows/workflow-file',
   'core/engine/program/guard',
   'core/engine/runner/main',
   'core/media/encode/encoder-thread',

@@ -1,6 +1,6 @@
 // Prints docs/command-line.md from the help of every command: node scripts/command-line.mjs > docs/command-line.md
 import { commands } from '../build/cli/commands.js'
-import { commandHelp } from '../build/cli/help.js'
+import { commandHelp } from '../build/cli/input/help.js'
 
 console.log(`# Command line
 

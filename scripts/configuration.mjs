@@ -2,9 +2,9 @@
 // With "security" prints docs/security.md with its table of limits regenerated; with "type", src/service-config.ts.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { fileSettings, nameInFile } from '../build/cli/configuration.js'
-import { command as serveCommand } from '../build/cli/serve.js'
-import { command as workerCommand } from '../build/cli/worker.js'
+import { fileSettings, nameInFile } from '../build/cli/input/configuration.js'
+import { command as serveCommand } from '../build/cli/commands/serve.js'
+import { command as workerCommand } from '../build/cli/commands/worker.js'
 import { engineOptionsSchema } from '../build/core/engine/options.js'
 import { stemsSettingsSchema } from '../build/core/workflows/separation/stems-workflow.js'
 import { serveDefaults } from '../build/http/mounts/serve-defaults.js'

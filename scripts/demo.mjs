@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { writeDemoSong } from '../demo/demo-song.mjs'
 import { fromWav, wavLevels } from '../demo/pcm-wav.mjs'
 import { scoreTable } from '../demo/score.mjs'
-import { ProgressLine } from '../build/cli/progress-line.js'
+import { ProgressLine } from '../build/cli/terminal/progress-line.js'
 import { client } from './client.mjs'
 import { startService } from './service.mjs'
 

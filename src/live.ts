@@ -2,7 +2,7 @@ import { openLiveThread } from './core/workflows/separation/live/open-live-threa
 import type { LiveStems } from './core/workflows/separation/live/live-mix.js'
 import type { LiveSource } from './core/workflows/separation/live/pcm-source.js'
 import { type LiveOptions, separateLive } from './core/workflows/separation/live/separate-live.js'
-import { rawBlocks, rawEncodings } from './core/media/decode/raw-pcm.js'
+import { rawBlocks, rawEncodings } from './core/media/decode/pcm/raw-pcm.js'
 import { PcmEncoder } from './core/media/encode/pcm-encoder.js'
 import { embeddedModelName, resolveModel } from './core/models/registry.js'
 import type { RuntimeChoice } from './core/models/session/runtime.js'

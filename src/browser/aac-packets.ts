@@ -1,5 +1,5 @@
 import { concat, latin1, viewOf } from '../core/media/bytes.js'
-import { type Box, findBox } from '../core/media/decode/mp4-boxes.js'
+import { type Box, findBox } from '../core/media/decode/mp4/mp4-boxes.js'
 import type { Packets, PacketWindow } from './web-codec.js'
 
 /**

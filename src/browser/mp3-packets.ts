@@ -1,5 +1,5 @@
 import { concat, latin1, viewOf } from '../core/media/bytes.js'
-import { findMpegAudio, mpegHeader } from '../core/media/decode/frame-sync.js'
+import { findMpegAudio, mpegHeader } from '../core/media/decode/mpeg/frame-sync.js'
 import type { Packets, PacketWindow } from './web-codec.js'
 
 /** Samples that every decoder adds before the audio (http://gabriel.mp3-tech.org/mp3infotag.html). */

@@ -1,5 +1,5 @@
 import { concat, latin1, viewOf } from '../core/media/bytes.js'
-import { pagesIn, packetsOf } from '../core/media/decode/ogg-pages.js'
+import { pagesIn, packetsOf } from '../core/media/decode/ogg/ogg-pages.js'
 import type { Packets, PacketWindow } from './web-codec.js'
 
 /** The packets of the whole pages that `openOgg` makes: first the headers of the stream, then its sound. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { nodeVersionRemedy } from './node-version.js'
+import { nodeVersionRemedy } from './terminal/node-version.js'
 
 // Checked before anything else is loaded: an older Node lacks what the program imports, and would name only the first
 // thing that is missing.

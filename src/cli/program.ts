@@ -1,13 +1,13 @@
 import { StemworkError } from '../core/engine/errors.js'
 import { packageVersion } from '../core/engine/package-files.js'
-import { parseArguments } from './arguments.js'
+import { parseArguments } from './input/arguments.js'
 import { type Command, type CommandInput, exitStatus, type Terminal, UsageError } from './command.js'
 import { commands } from './commands.js'
-import { actionHelp, commandHelp, programHelp } from './help.js'
+import { actionHelp, commandHelp, programHelp } from './input/help.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
-import { styled } from './style.js'
-import { causesOf, remedyBeyond } from './server-failure.js'
-import { fullDiskText, systemErrorText } from './system-error.js'
+import { styled } from './terminal/style.js'
+import { causesOf, remedyBeyond } from './terminal/server-failure.js'
+import { fullDiskText, systemErrorText } from './terminal/system-error.js'
 
 /** The whole program, from the arguments to the exit status of this process. */
 export async function runProgram(): Promise<void> {
@@ -82,7 +82,7 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
 /** The same with what the configuration file says, where the command reads one. */
 async function withConfiguration(input: CommandInput, command: Command, argv: string[]): Promise<CommandInput> {
   if (!command.options.config) return input
-  const { configured } = await import('./configuration.js')
+  const { configured } = await import('./input/configuration.js')
   const all = async () => ({ ...(await commands.serve?.load())?.options, ...(await commands.worker?.load())?.options })
   return parseArguments(argv, command, await configured(input.text('config'), command.options, all))
 }

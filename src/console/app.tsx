@@ -1,12 +1,12 @@
 import { render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ClientError } from '../client/client.js'
-import { listen } from './listen.js'
-import type { Client } from './page-client.js'
-import { Brand } from './brand.js'
-import { ErrorNotice } from './error-notice.js'
-import { later } from './later-parts.js'
-import { MessageBoard } from './messages.js'
+import { listen } from './elements/listen.js'
+import type { Client } from './service/page-client.js'
+import { Brand } from './elements/brand.js'
+import { ErrorNotice } from './elements/error-notice.js'
+import { later } from './jobs/later-parts.js'
+import { MessageBoard } from './elements/messages.js'
 import {
   codeOfLink,
   currentSession,
@@ -15,11 +15,11 @@ import {
   type Session,
   sessionClient,
   tellTabs,
-} from './session.js'
-import type { Credential } from './session-requests.js'
+} from './session/session.js'
+import type { Credential } from './session/session-requests.js'
 import { useJobLink } from './route.js'
-import { explained } from './explained.js'
-import type { Explanation } from './first-words.js'
+import { explained } from './jobs/explained.js'
+import type { Explanation } from './words/first-words.js'
 import { whenUsed } from './when-used.js'
 import { Workspace } from './workspace.js'
 

@@ -1,5 +1,5 @@
 import type { JobStatus } from '../client/client.js'
-import { queryOf, useHash } from './use-hash.js'
+import { queryOf, useHash } from './elements/use-hash.js'
 
 /** What the list shows. It is kept in the address, so a reload, a link and the back button come back to it. */
 export interface ListFilters {

@@ -1,7 +1,7 @@
 import type { ComponentType, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { ErrorNotice } from './error-notice.js'
-import { unreachable } from './first-words.js'
+import { ErrorNotice } from './elements/error-notice.js'
+import { unreachable } from './words/first-words.js'
 
 /** Pause before a failed load that nobody can repeat by hand is tried again. */
 const retryMs = 5000

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { readSources } from './source-tree.js'
@@ -41,4 +41,10 @@ describe('the budget of lines', () => {
     const lines = sheets.map((name) => readFileSync(join(folder, name), 'utf8').split('\n').length - 1)
     expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(Number(allowed?.replace(',', '')))
   })
+})
+
+test('no folder of src has more than 30 files, so that a file is found by its folder', () => {
+  const counts = new Map<string, number>()
+  for (const file of sources.keys()) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+  expect([...counts].filter(([, count]) => count > 30)).toEqual([])
 })

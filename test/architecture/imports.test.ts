@@ -58,7 +58,7 @@ describe('a planted forbidden import is found:', () => {
     ['opentelemetry/open-telemetry.ts', '../core/engine/engine.js', /implements the port/],
     ['core/engine/errors.ts', './engine.js', /files import each other/],
     ['core/engine/job/job.ts', '../dispatch/sweep/sweep.js', /folders import each other/],
-    ['console/lane.tsx', './mixer.js', /files import each other/],
+    ['console/mixer/lane.tsx', './mixer.js', /files import each other/],
   ]
   for (const [from, to, why] of cases) {
     test(`${from} imports ${to}`, () => {

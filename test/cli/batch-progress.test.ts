@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BatchProgress } from '../../src/cli/batch-progress.js'
+import { BatchProgress } from '../../src/cli/files/batch-progress.js'
 
 function screen(isTTY: boolean) {
   const written: string[] = []

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
-import { actionHelp } from '../../src/cli/help.js'
+import { actionHelp } from '../../src/cli/input/help.js'
 import { hasProgram } from '../servers/found-server.js'
 import { command, stemwork } from './stemwork.js'
 

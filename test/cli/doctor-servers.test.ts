@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, expect, test, vi } from 'vitest'
-import type { Finding } from '../../src/cli/doctor-checks.js'
+import type { Finding } from '../../src/cli/commands/doctor-checks.js'
 import { describeWith, freePort } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 import { findRedis } from '../servers/redis.js'

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { blobs, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/doctor-checks.js'
+import { blobs, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/commands/doctor-checks.js'
 import { command, stemwork } from './stemwork.js'
 import { folderOfEachTest } from '../temporary-folder.js'
 

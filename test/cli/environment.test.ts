@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { parseArguments } from '../../src/cli/arguments.js'
+import { parseArguments } from '../../src/cli/input/arguments.js'
 import { commands } from '../../src/cli/commands.js'
-import { environmentValues, withEnvironment } from '../../src/cli/environment.js'
+import { environmentValues, withEnvironment } from '../../src/cli/input/environment.js'
 import { startService, Stemwork } from './stemwork.js'
 
 const options = withEnvironment({

@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { growth } from '../../src/cli/heap-room.js'
+import { growth } from '../../src/cli/service/heap-room.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 ** 2
 
 /** With 150 MiB alive, makes 900 MiB of garbage that outlives the small collections, and says how large it all became. */
 const program = `
-  (await import('${new URL('../../build/cli/heap-room.js', import.meta.url).href}')).keepHeapRoom()
+  (await import('${new URL('../../build/cli/service/heap-room.js', import.meta.url).href}')).keepHeapRoom()
   const objects = (count) => Array.from({ length: count }, (_, n) => ({ n, text: [n] }))
   const alive = []
   for (let turn = 0; turn < 100; turn++) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { duration, ProgressLine } from '../../src/cli/progress-line.js'
+import { duration, ProgressLine } from '../../src/cli/terminal/progress-line.js'
 
 function screen(isTTY: boolean) {
   const written: string[] = []

@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { CommandInput } from '../../src/cli/command.js'
-import { NameTemplate, sameNameKey, type SongNames } from '../../src/cli/result-names.js'
-import { songPlaces } from '../../src/cli/separation-request.js'
+import { NameTemplate, sameNameKey, type SongNames } from '../../src/cli/files/result-names.js'
+import { songPlaces } from '../../src/cli/files/separation-request.js'
 
 const song = (song: Partial<SongNames> = {}): SongNames => ({ tags: {}, file: 'take 1', folder: '', ...song })
 const named = (template: string, names: Partial<SongNames> = {}) =>

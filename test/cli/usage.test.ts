@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
-import { commandHelp } from '../../src/cli/help.js'
+import { commandHelp } from '../../src/cli/input/help.js'
 import { command, stemwork } from './stemwork.js'
 
 describe('the command line', () => {

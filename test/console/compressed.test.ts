@@ -40,7 +40,7 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
     browser = await openBrowser()
     page = await browser.newPage()
     const { outputFiles } = await build({
-      entryPoints: [fileURLToPath(new URL('../../src/console/pcm-source.ts', import.meta.url))],
+      entryPoints: [fileURLToPath(new URL('../../src/console/sources/pcm-source.ts', import.meta.url))],
       bundle: true,
       write: false,
       format: 'iife',

@@ -1,7 +1,7 @@
 import { Keyv } from 'keyv'
 import { describe, expect, test } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
-import { jobStoreContract } from '../../src/contract/job-store.js'
+import { jobStoreContract } from '../../src/contract/job-store/job-store.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { randomSource } from '../../src/contract/random-source.js'
 import { keyvApplications } from '../../src/adapters/stores/keyv/keyv-applications.js'

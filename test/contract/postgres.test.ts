@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { jobStoreContract } from '../../src/contract/job-store.js'
+import { jobStoreContract } from '../../src/contract/job-store/job-store.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { afterEach, expect, test } from 'vitest'
 import { z } from 'zod'
-import { command as workerCommand } from '../../src/cli/worker.js'
+import { command as workerCommand } from '../../src/cli/commands/worker.js'
 import { type Service, startService } from '../http/harness.js'
 
 // The fields of KEDA's resources and of its Prometheus trigger, written down from its documentation of version 2.15:

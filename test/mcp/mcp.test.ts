@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { z } from 'zod'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
-import { withMcp } from '../../src/cli/mcp-mount.js'
+import { withMcp } from '../../src/cli/service/mcp-mount.js'
 import { createMcpHandler, createMcpServer } from '../../src/mcp/index.js'
 import { startService as startCommand } from '../cli/stemwork.js'
 import { type JobJson, type Service, serviceOfTest, startService } from '../http/harness.js'

@@ -1,4 +1,4 @@
-import { queryOf } from '../use-hash.js'
+import { queryOf } from '../elements/use-hash.js'
 import type { JobFilters } from './service.js'
 
 /** What the page shows: kept in the address, so that links and the back button lead there. */

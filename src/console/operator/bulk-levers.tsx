@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { Confirm } from '../confirm.js'
+import { Confirm } from '../elements/confirm.js'
 import { type BulkAction, type JobFilters, service } from './service.js'
 
 const levers: { action: BulkAction; label: string; done: string; title: string; text: string }[] = [

@@ -1,8 +1,8 @@
 import { useRef } from 'preact/hooks'
-import { Button } from '../button.js'
+import { Button } from '../elements/button.js'
 import type { Overview, RuleState } from '../../http/operator/answers.js'
 import type { Change, Target } from './service.js'
-import { Confirm } from '../confirm.js'
+import { Confirm } from '../elements/confirm.js'
 
 export type OnChange = (target: Target, change: Change) => Promise<void>
 

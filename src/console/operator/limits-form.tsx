@@ -1,8 +1,8 @@
 import type { RefObject } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import { Button } from '../button.js'
+import { Button } from '../elements/button.js'
 import type { LimitFacts } from '../../http/operator/answers.js'
-import { ErrorNotice } from '../error-notice.js'
+import { ErrorNotice } from '../elements/error-notice.js'
 import { errorText, type LimitChange, service } from './service.js'
 
 const figures = [

@@ -10,7 +10,7 @@ import type {
   RuleState,
   WorkerState,
 } from '../../http/operator/answers.js'
-import { queryOf } from '../use-hash.js'
+import { queryOf } from '../elements/use-hash.js'
 
 /** The page lies at `<base>/operator`. No retries: the next overview requests again what failed. */
 const baseUrl = new URL('operator', location.href.replace(/[?#].*$/, '')).href

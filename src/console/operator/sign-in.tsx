@@ -1,4 +1,4 @@
-import { KeyForm } from '../key-form.js'
+import { KeyForm } from '../session/key-form.js'
 
 export function SignIn({ problem, onKey }: { problem?: string; onKey(key: string): void }) {
   return (

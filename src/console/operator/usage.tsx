@@ -1,6 +1,6 @@
 import type { Overview } from '../../http/operator/answers.js'
 import { jobsAddress } from './address.js'
-import { durationWords } from '../job-words.js'
+import { durationWords } from '../words/job-words.js'
 
 /** What applications have used this month, most processor time first. */
 export function Usage({ overview: { usage, applications } }: { overview: Overview }) {

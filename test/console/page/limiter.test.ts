@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Limiter } from '../../../src/console/limiter.js'
+import { Limiter } from '../../../src/console/player/limiter.js'
 
 const rate = 44_100
 const block = 128

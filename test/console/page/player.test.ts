@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { PcmSource } from '../../../src/console/pcm-source.js'
-import { Player, type PlayerContext, type PlayerOptions } from '../../../src/console/player.js'
+import type { PcmSource } from '../../../src/console/sources/pcm-source.js'
+import { Player, type PlayerContext, type PlayerOptions } from '../../../src/console/player/player.js'
 
 const sampleRate = 1000
 

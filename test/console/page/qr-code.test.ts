@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { qrCode } from '../../../src/console/qr-code.js'
+import { qrCode } from '../../../src/console/keys/qr-code.js'
 
 const text = 'http://192.168.1.20:8080/v1/console#code='.padEnd(300, 'aB3-_')
 const hasReader = spawnSync('zbarimg', ['--version']).status === 0

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ClientError } from '../../../src/client/client.js'
-import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/pcm-source.js'
-import { bands, readSpectrum } from '../../../src/console/spectrum.js'
-import { clock, durationWords, explain, outputWords, timeLeftWords } from '../../../src/console/words.js'
+import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/sources/pcm-source.js'
+import { bands, readSpectrum } from '../../../src/console/pictures/spectrum.js'
+import { clock, durationWords, explain, outputWords, timeLeftWords } from '../../../src/console/words/words.js'
 import { openEncoder } from '../../../src/core/media/encode/encoder.js'
 
 const never = new AbortController().signal

@@ -1,11 +1,11 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { loadCodec } from './codecs.js'
 import { fileBytes } from './file-bytes.js'
-import { openFfmpeg } from './ffmpeg-stream.js'
+import { openFfmpeg } from './ffmpeg/ffmpeg-stream.js'
 import { localFile } from './local-file.js'
 import { isForeign, openSource, type OpenSourceOptions } from './open-source.js'
 import { demuxers, type ForeignFormat, foreignFormats, type InputFormat } from './sniff.js'
-import { openTransportStream } from './transport-stream.js'
+import { openTransportStream } from './mpeg/transport-stream.js'
 import { UndecodedError } from './undecoded.js'
 
 /** Programs that may decode what the decoders in the package cannot. */

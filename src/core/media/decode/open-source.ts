@@ -4,7 +4,7 @@ import { isTooLong, lengthDifference, statesTooLong, tooLong } from './audio-len
 import type { CodecLoader } from './codec-stream.js'
 import { damagedFile } from './damaged-file.js'
 import { type FileBytes, fileBytes, type ReadableBytes } from './file-bytes.js'
-import { findMpegAudio } from './frame-sync.js'
+import { findMpegAudio } from './mpeg/frame-sync.js'
 import { headerCount } from './header-count.js'
 import { openFormat, type Head } from './open-format.js'
 import { foreignFormats, sniff, sniffBytes, type ForeignFormat, type InputFormat } from './sniff.js'

@@ -1,7 +1,7 @@
 import { latin1 } from '../bytes.js'
 import { badInput, type StemworkError } from '../../engine/errors.js'
-import { findAdts, findMpegAudio } from './frame-sync.js'
-import { oggCodecOf } from './ogg-stream.js'
+import { findAdts, findMpegAudio } from './mpeg/frame-sync.js'
+import { oggCodecOf } from './ogg/ogg-stream.js'
 
 /**
  * Formats that can be opened, with ffmpeg's demuxers for them, because some codecs in them only ffmpeg can decode.

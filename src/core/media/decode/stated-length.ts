@@ -1,6 +1,6 @@
 import { latin1, viewOf } from '../bytes.js'
 import type { FileBytes } from './file-bytes.js'
-import { findMpegAudio } from './frame-sync.js'
+import { findMpegAudio } from './mpeg/frame-sync.js'
 import type { InputFormat } from './sniff.js'
 
 /**

@@ -1,6 +1,6 @@
 import { invalidOptions } from '../../engine/errors.js'
 import type { AudioEncoder } from './audio-encoder.js'
-import { mp3InfoBytes, mp3InfoFrame } from '../decode/mp3-info.js'
+import { mp3InfoBytes, mp3InfoFrame } from '../decode/mpeg/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { id3Tag } from '../tags/id3-writer.js'
 import type { FileWriter } from './file-writer.js'

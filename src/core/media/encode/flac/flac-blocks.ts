@@ -1,5 +1,5 @@
-import { crc16, crc8 } from '../../decode/flac-checksum.js'
-import { sampleRates } from '../../decode/flac-frame.js'
+import { crc16, crc8 } from '../../decode/flac/flac-checksum.js'
+import { sampleRates } from '../../decode/flac/flac-frame.js'
 import { createFlacKernels, maxOrder, maxPartitions } from '../../dsp/kernels/flac-kernels.js'
 import { BitWriter } from '../bit-writer.js'
 import { blockSamples, differenceOrders, margin, maxFrameBytes, offsetsOf } from './block-memory.js'

@@ -1,0 +1,102 @@
+import type { AudioTags } from '../../core/media/tags/audio-tags.js'
+import { cut, safeText, withoutOuterDots } from '../../core/media/tags/song-tags.js'
+import { UsageError } from '../command.js'
+
+/** The fields that a template can use; each has a substitute for songs that lack it. */
+export interface SongNames {
+  tags: AudioTags
+  /** Name of the song's file, without its ending. */
+  file: string
+  /** Folders between the named folder and the file, separated by `/`; empty if there are none. */
+  folder: string
+}
+
+const fields: Record<string, (song: SongNames, stem: string) => string> = {
+  artist: ({ tags }) => tags.artist ?? 'Unknown artist',
+  title: ({ tags, file }) => tags.title ?? file,
+  album: ({ tags }) => tags.album ?? 'Unknown album',
+  track: ({ tags }) => (/^\d+/.exec(tags.track ?? '')?.[0] ?? '0').padStart(2, '0'),
+  year: ({ tags }) => /\d{4}/.exec(tags.date ?? '')?.[0] ?? 'Unknown year',
+  genre: ({ tags }) => tags.genre ?? 'Unknown genre',
+  file: ({ file }) => file,
+  stem: (_song, stem) => stem,
+}
+
+/** The names of the fields, `folder` among them, for the help. */
+export const nameFields = [...Object.keys(fields), 'folder']
+
+const folderField = '{folder}'
+/** File systems allow 255 bytes; the rest is for a number and the ending. */
+const maxSegmentBytes = 220
+const maxLiteralBytes = 120
+/** Most bytes of each value, tried one after the other until a segment is short enough. */
+const valueLimits = [maxSegmentBytes, 120, 80, 40, 20, 8]
+/** Windows treats these as devices, with any ending. */
+const deviceName = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(?=\.|$)/i
+
+/** How results are named, such as `{artist}/{title} - {stem}`. */
+export class NameTemplate {
+  readonly text: string
+  readonly #segments: readonly string[]
+
+  /** @throws UsageError for an unknown field, none for the stem, or text that is too long */
+  constructor(text: string) {
+    this.text = text
+    this.#segments = text.split(/[/\\]+/).filter((segment) => segment !== '')
+    for (const segment of this.#segments) {
+      const literal = segment.replace(/\{(\w*)\}/g, (field, name: string) => {
+        if (nameFields.includes(name) && (field !== folderField || segment === folderField)) return ''
+        throw new UsageError(
+          field === folderField
+            ? '--name: {folder} must stand between slashes, for example "{folder}/{file} - {stem}".'
+            : `--name knows ${nameFields.map((each) => `{${each}}`).join(', ')}, not ${field}.`,
+        )
+      })
+      if (/[{}]/.test(literal)) throw new UsageError(`--name: "${segment}" has an unmatched brace.`)
+      if (Buffer.byteLength(literal) > maxLiteralBytes)
+        throw new UsageError(`--name: "${segment}" has more than ${maxLiteralBytes} bytes besides its fields.`)
+    }
+    if (!this.#segments.at(-1)?.includes('{stem}'))
+      throw new UsageError('--name must have {stem} in the name of the file, for example "{artist}/{title} - {stem}".')
+  }
+
+  /**
+   * Path of a stem's file below the folder of the results, separated by `/`, without its ending. Safe on every file
+   * system.
+   */
+  pathOf(song: SongNames, stem: string): string {
+    const segments = this.#segments.flatMap((segment) =>
+      segment === folderField
+        ? song.folder.split('/').flatMap((name) => (name === '' ? [] : [safeName(name)]))
+        : [rendered(segment, song, stem)],
+    )
+    return segments.join('/')
+  }
+}
+
+/** The name of a folder, safe on every file system, with room for a few more characters. */
+export function safeName(text: string): string {
+  return safeSegment(cut(text, maxSegmentBytes))
+}
+
+/** Equal for names that some file system treats as the same. */
+export function sameNameKey(path: string): string {
+  return path.normalize('NFKC').toUpperCase().toLowerCase()
+}
+
+function rendered(segment: string, song: SongNames, stem: string): string {
+  let name = ''
+  for (const limit of valueLimits) {
+    name = safeSegment(
+      segment.replace(/\{(\w+)\}/g, (_field, field: string) => cut(safeText(fields[field]?.(song, stem) ?? ''), limit)),
+    )
+    if (Buffer.byteLength(name) <= maxSegmentBytes) break
+  }
+  return name
+}
+
+function safeSegment(text: string): string {
+  const name = withoutOuterDots(safeText(text))
+  if (name === '') return '_'
+  return deviceName.test(name) ? `_${name}` : name
+}

@@ -1,0 +1,19 @@
+import { Button } from '../elements/button.js'
+import { hasEnded } from '../../client/client.js'
+import type { JobCommands } from './job-commands.js'
+import type { Place } from './job-list.js'
+
+/** What can be done with several songs. */
+export function BulkActions({ selected, commands }: { selected: readonly Place[]; commands: JobCommands }) {
+  const done = selected.filter(({ status }) => status === 'SUCCEEDED')
+  const failed = selected.filter(({ status }) => status === 'FAILED')
+  const active = selected.filter((job) => !hasEnded(job))
+  return (
+    <span class="flow">
+      {done.length > 0 && <Button onClick={() => void commands.archive(done)}>Download (ZIP)</Button>}
+      {failed.length > 0 && <Button onClick={() => void commands.again(failed)}>Send again</Button>}
+      {active.length > 0 && <Button onClick={() => void commands.stop(active)}>Stop</Button>}
+      <Button onClick={() => commands.remove(selected)}>Delete</Button>
+    </span>
+  )
+}

@@ -1,0 +1,32 @@
+import type { JobCommands } from '../jobs/job-commands.js'
+import type { Place } from '../jobs/job-list.js'
+import { whenUsed } from '../when-used.js'
+
+const BulkActions = whenUsed(({ BulkActions: Actions }) => Actions, <></>)
+
+interface BulkBarProps {
+  selected: readonly Place[]
+  all: readonly Place[]
+  onChoose(isChosen: boolean): void
+  commands: JobCommands
+}
+
+/** Selects all songs of the list; while some are selected, shows what can be done with them. */
+export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
+  return (
+    <div class="flow bulk screen">
+      <label class="check quiet">
+        <input
+          type="checkbox"
+          checked={selected.length === all.length}
+          ref={(box) => {
+            if (box) box.indeterminate = selected.length > 0 && selected.length < all.length
+          }}
+          onChange={(event) => onChoose(event.currentTarget.checked)}
+        />
+        {selected.length === 0 ? 'Select all' : `${selected.length} selected`}
+      </label>
+      {selected.length > 0 && <BulkActions selected={selected} commands={commands} />}
+    </div>
+  )
+}

@@ -1,0 +1,68 @@
+import { Connection } from '../../client/connection.js'
+import { type Client, pageClient } from '../service/page-client.js'
+import type { Choices } from '../options/choices.js'
+
+/** The page lies at `<base>/console`, so the service is one step up. */
+export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
+
+export const choicesName = `stemwork.choices ${baseUrl}`
+
+/** Where this device notes when the service last let the person in, if it keeps songs for offline use. */
+export const offlineMark = `stemwork.offline ${baseUrl}`
+
+/** Earlier versions kept keys where scripts can read them. */
+for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwork.key')
+
+/** Who works with the page. The key itself is in a cookie that no script can read. */
+export interface Session {
+  application: string
+  /** Null: the service identifies the person in another way, or lets everybody in. */
+  session: { isRemembered: boolean } | null
+}
+
+export const connection = new Connection({ baseUrl })
+/** Fewer retries, for a device that has something to play without an answer. */
+const hastyConnection = new Connection({ baseUrl, retries: 1 })
+
+export function sessionClient(): Client {
+  return pageClient({ baseUrl })
+}
+
+/**
+ * Undefined if nobody is signed in.
+ *
+ * @throws ClientError with the status 401 if the session has ended
+ */
+export async function currentSession(): Promise<Session | undefined> {
+  const way = localStorage.getItem(offlineMark) === null ? connection : hastyConnection
+  const { application, session } = (await way.json<Session | { application: null; session: null }>('/session')).value
+  return application === null ? undefined : { application, session }
+}
+
+/** What was chosen in this tab, in case it is reloaded. */
+export function keptChoices(): Choices | undefined {
+  const kept = sessionStorage.getItem(choicesName)
+  return kept === null ? undefined : (JSON.parse(kept) as Choices)
+}
+
+export function keepChoices(choices: Choices): void {
+  sessionStorage.setItem(choicesName, JSON.stringify(choices))
+}
+
+/** The code of a link, `#code=...`. It is taken out of the address, so that no history keeps it. */
+export function codeOfLink(): string | undefined {
+  const code = /^#code=(.+)$/.exec(location.hash)?.[1]
+  if (code !== undefined) history.replaceState(null, '', location.pathname)
+  return code
+}
+
+const channel = new BroadcastChannel(`stemwork ${baseUrl}`)
+
+/** Calls back when another tab of this page has signed in or out: the session is that of all tabs. */
+export function onOtherTab(changed: () => void): void {
+  channel.addEventListener('message', changed)
+}
+
+export function tellTabs(): void {
+  channel.postMessage('changed')
+}

@@ -1,0 +1,172 @@
+import { latin1, viewOf } from '../../core/media/bytes.js'
+import { findMpegAudio, type MpegHeader, mpegHeader } from '../../core/media/decode/mpeg/frame-sync.js'
+import { decodedPiece } from './decoded-piece.js'
+import { decodeAudio, type OpenFile, type PcmSource, pcmSource } from './pcm.js'
+import { sampleAt } from './sample-at.js'
+
+interface Mp3Info {
+  header: MpegHeader
+  /** Where the bytes of some frames lie, with those before them that they need, and at most one more after them. */
+  bytesOf(first: number, end: number): { start: number; end: number }
+  frameCount: number
+  /** Samples before the audio: those that the encoder added, and those that every decoder adds. */
+  delay: number
+  frames: number
+}
+
+const layer3 = 3
+const decoderDelay = 529
+/** A frame needs earlier ones: for up to 511 bytes of its data that they hold, and for the overlap of its transform. */
+const leadFrames = 3
+const leadBytes = 511
+/** Bytes in which a first frame is looked for. */
+const searchedBytes = 64 * 1024
+/** Bytes to read at a time where frames have to be looked for. */
+const scannedBytes = 4 * 2 ** 20
+/** Most bytes of tags after the last frame. */
+const mostTrailingBytes = 2 ** 20
+
+/**
+ * An MP3 file, read piece by piece. Where its first frame tells that the bit rate is constant (`Info`), every position
+ * can be computed; in others (`Xing`, or nothing), all frames are looked for once.
+ */
+export async function openMp3(file: OpenFile): Promise<PcmSource | undefined> {
+  const info = await infoOf(file)
+  if (!info) return undefined
+  const { header, frames, frameCount, delay } = info
+  const { sampleRate, samplesPerFrame } = header
+  return pcmSource({ sampleRate, frames }, async (from, to, signal) => {
+    const first = Math.max(0, Math.floor((from + delay) / samplesPerFrame) - leadFrames)
+    const end = Math.min(frameCount, Math.ceil((to + delay) / samplesPerFrame) + 1)
+    const decoded = await decodeAudio(await framesOf(file, info, first, end, signal), sampleRate)
+    return decodedPiece(decoded, end * samplesPerFrame - (from + delay), to - from)
+  })
+}
+
+async function infoOf(file: OpenFile): Promise<Mp3Info | undefined> {
+  const first = await firstFrame(file)
+  if (!first) return undefined
+  const { header, bytes, position } = first
+  const info = infoHeaderOf(bytes)
+  const { delay, padding } = info ?? { delay: 0, padding: 0 }
+  const audioStart = position + (info ? header.frameBytes : 0)
+  const found = info?.isConstant
+    ? { frameCount: info.frameCount, bytesOf: constant(header, audioStart) }
+    : await scan(file, audioStart, header.streamId, info?.frameCount)
+  if (!found) return undefined
+  const frames = found.frameCount * header.samplesPerFrame - delay - padding
+  return { ...found, header, delay: delay + (info ? decoderDelay : 0), frames }
+}
+
+interface First {
+  header: MpegHeader
+  /** The file from its beginning. */
+  bytes: Uint8Array
+  position: number
+}
+
+/** The first frame behind a tag, if this is MP3. */
+async function firstFrame({ head, read, signal }: OpenFile): Promise<First | undefined> {
+  if (head.byteLength < 10) return undefined
+  const start = new DataView(head)
+  const tagBytes = start.getUint32(0) >>> 8 === 0x49_4433 ? 10 + synchsafe(start.getUint32(6)) : 0
+  const searched =
+    tagBytes === 0 ? head : (await read({ start: tagBytes, end: tagBytes + searchedBytes - 1 }, signal)).bytes
+  const found = findMpegAudio(new Uint8Array(searched))
+  const bytes = new Uint8Array(searched, found?.position ?? 0)
+  const header = mpegHeader(bytes, 0)
+  if (!found || !header || ((header.streamId >> 2) & 3) !== layer3 || header.frameBytes === 0) return undefined
+  return { header, bytes, position: tagBytes + found.position }
+}
+
+function constant({ samplesPerFrame, bitRate, sampleRate }: MpegHeader, audioStart: number): Mp3Info['bytesOf'] {
+  const at = (frame: number) => audioStart + (frame * samplesPerFrame * bitRate) / 8 / sampleRate
+  return (first, end) => ({
+    start: Math.max(audioStart, Math.floor(at(first)) - 1 - leadBytes),
+    end: Math.ceil(at(end)) + 1,
+  })
+}
+
+interface InfoHeader {
+  isConstant: boolean
+  /** Without the frame that states it. */
+  frameCount: number
+  /** Samples that the encoder added before the audio and behind it. */
+  delay: number
+  padding: number
+}
+
+/** What the first frame states instead of sound: Xing's header, and LAME's after it. */
+function infoHeaderOf(frame: Uint8Array): InfoHeader | undefined {
+  const text = latin1(frame, 0, 200)
+  const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
+  const view = viewOf(frame)
+  const flags = at < 0 || at + 144 > view.byteLength ? 0 : view.getUint32(at + 4)
+  // Only if the number of frames is stated.
+  if ((flags & 1) === 0) return undefined
+  const lameAt = at + 8 + 4 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
+  const cuts = view.getUint32(lameAt + 20) & 0xff_ffff
+  return {
+    isConstant: text.startsWith('Info', at),
+    frameCount: view.getUint32(at + 8),
+    delay: cuts >>> 12,
+    padding: cuts & 0xfff,
+  }
+}
+
+/** The frames from `first` to before `end`, beginning with a header. */
+async function framesOf(
+  { read, totalBytes }: OpenFile,
+  { bytesOf, header }: Mp3Info,
+  first: number,
+  end: number,
+  signal: AbortSignal,
+): Promise<ArrayBuffer> {
+  const range = bytesOf(first, end)
+  const { bytes } = await read({ start: range.start, end: Math.min(totalBytes, range.end) - 1 }, signal)
+  const view = new Uint8Array(bytes)
+  const begin = view.findIndex((_, at) => mpegHeader(view, at)?.streamId === header.streamId)
+  return bytes.slice(Math.max(0, begin), bytes.byteLength)
+}
+
+/**
+ * Looks for where frames begin, up to something that is not a frame, such as tags at the end.
+ *
+ * @returns undefined if there are fewer frames than stated or, where nothing is stated, if much of the file is
+ * something else
+ */
+async function scan(
+  { read, totalBytes, signal }: OpenFile,
+  audioStart: number,
+  streamId: number,
+  toldCount: number | undefined,
+): Promise<Pick<Mp3Info, 'frameCount' | 'bytesOf'> | undefined> {
+  const offsets: number[] = []
+  let from = audioStart
+  for (let isFrame = true; isFrame && from + 4 <= totalBytes;) {
+    const { bytes } = await read({ start: from, end: Math.min(totalBytes, from + scannedBytes) - 1 }, signal)
+    const view = new Uint8Array(bytes)
+    let at = 0
+    while (at + 4 <= view.length) {
+      const header = mpegHeader(view, at)
+      isFrame = header?.streamId === streamId && header.frameBytes > 0
+      if (!header || !isFrame) break
+      offsets.push(from + at)
+      at += header.frameBytes
+    }
+    from += at
+  }
+  const frameCount = toldCount ?? offsets.length
+  const rest = toldCount === undefined ? totalBytes - from : 0
+  if (offsets.length < frameCount || rest > mostTrailingBytes) return undefined
+  const bytesOf = (first: number, end: number) => {
+    let lead = first
+    while (lead > 0 && sampleAt(offsets, first) - sampleAt(offsets, lead) < leadBytes) lead--
+    return { start: sampleAt(offsets, lead), end: offsets[end] ?? from }
+  }
+  return { frameCount, bytesOf }
+}
+
+function synchsafe(word: number): number {
+  return ((word >>> 24) << 21) | (((word >>> 16) & 127) << 14) | (((word >>> 8) & 127) << 7) | (word & 127)
+}

@@ -1,0 +1,105 @@
+import { type DeviceSeparation, separate, StemworkError } from '../../browser/index.js'
+
+/** The files of the separation lie below the page's own parts. */
+const folder = new URL('console/device/', document.baseURI)
+
+/** Songs that were separated here, or wait for it; kept as long as the page is open, whatever it shows. */
+const songs = new Set<HTMLElement>()
+let last = Promise.resolve()
+let running = 0
+
+/** Shows what was separated here, or waits for it. */
+export function showSongs(list: HTMLUListElement): void {
+  list.replaceChildren(...songs)
+}
+
+/** Separates songs within the page. Nothing of them reaches the service. */
+export function separateSongs(files: readonly File[], list: HTMLUListElement): void {
+  for (const file of files) list.append(order(file))
+}
+
+/** Queues a song, and returns its row. */
+function order(file: File): HTMLElement {
+  const stop = new AbortController()
+  const status = make('span', { className: 'status', textContent: 'Waiting' })
+  const progress = make('progress', { ariaLabel: `Separation of ${file.name}` })
+  const state = make('div', { className: 'state' }, status, progress)
+  const actions = make('span', { className: 'actions' })
+  const name = make('span', { className: 'name', textContent: file.name, title: file.name, dir: 'auto' })
+  const row = make('li', { className: 'upload' }, make('div', { className: 'row' }, name), state, actions)
+  const leave = (word: string, onLeave: () => void) =>
+    actions.append(
+      button(word, `${word} ${file.name}`, () => {
+        onLeave()
+        songs.delete(row)
+        row.remove()
+      }),
+    )
+
+  const run = async () => {
+    if (stop.signal.aborted) return
+    hold(1)
+    try {
+      const separation = await separate(file, {
+        signal: stop.signal,
+        assets: { worker: new URL('worker.js', folder), model: new URL('model.onnx', folder) },
+        onProgress({ progress: done }) {
+          status.textContent = `Separating on this device ${Math.floor(done * 100)} %`
+          progress.value = done
+        },
+      })
+      offer(separation)
+    } catch (error) {
+      if (stop.signal.aborted) return
+      status.textContent = StemworkError.is(error) ? error.message : 'It could not be separated on this device.'
+      actions.replaceChildren()
+      leave('Dismiss', () => {})
+    } finally {
+      progress.remove()
+      hold(-1)
+    }
+  }
+  const offer = (separation: DeviceSeparation) => {
+    status.textContent = ['Separated. Save the files before you close the page.', ...separation.warnings].join(' ')
+    const links = Object.entries(separation.stems).map(([stem, content]) =>
+      make('a', { href: URL.createObjectURL(content), download: content.name, textContent: stem, className: 'button' }),
+    )
+    actions.replaceChildren(...links)
+    leave('Remove', () => {
+      for (const { href } of links) URL.revokeObjectURL(href)
+      void separation.remove()
+    })
+  }
+
+  leave('Stop', () => stop.abort())
+  songs.add(row)
+  last = last.then(run)
+  return row
+}
+
+/** While songs are being separated, asks before the page is left. */
+function hold(change: number): void {
+  running += change
+  if (running > 0) addEventListener('beforeunload', askFirst)
+  else removeEventListener('beforeunload', askFirst)
+}
+
+function askFirst(event: BeforeUnloadEvent): void {
+  event.preventDefault()
+}
+
+function make<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  properties: Partial<HTMLElementTagNameMap[Name]>,
+  ...children: Node[]
+): HTMLElementTagNameMap[Name] {
+  const element = Object.assign(document.createElement(name), properties)
+  element.append(...children)
+  return element
+}
+
+function button(text: string, label: string, onClick: () => void): HTMLButtonElement {
+  const element = make('button', { type: 'button', className: 'plain', textContent: text, ariaLabel: label })
+  element.onclick = onClick
+  return element
+}

@@ -1,0 +1,131 @@
+import { concat } from '../../bytes.js'
+import { decodeFrame, longestHeader, readFrameHeader, type FlacFrameHeader, type FlacStreamInfo } from './flac-frame.js'
+import { longestGapSeconds, silence } from '../lost-audio.js'
+
+/** What could not be decoded. */
+export interface FlacLosses {
+  /** Stretches without an intact frame. */
+  frames: number
+  /** Samples per channel that are silent instead. */
+  samples: number
+}
+
+/** A decoded frame, or silence instead of lost ones. */
+export interface DecodedFrame {
+  header: FlacFrameHeader
+  channels: Float32Array[]
+}
+
+/**
+ * Bytes that only look like frames cost the time of decoding one. Beyond this limit, the rest of the file is given up.
+ */
+const mostFailures = 1000
+
+/**
+ * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; what differs from it later
+ * is skipped as damage. `losses` is updated meanwhile.
+ */
+export async function* decodeFrames(
+  pieces: AsyncGenerator<Uint8Array, void, undefined>,
+  info: FlacStreamInfo,
+  losses: FlacLosses,
+): AsyncGenerator<DecodedFrame, void, undefined> {
+  const input = new Input(pieces)
+  let first: FlacFrameHeader | undefined
+  let failures = 0
+  let isIntact = true
+  let nextSample = 0
+  /** Where the audio begins in the stream's own numbering: not at 0 if its start was cut off, or a number was wrong. */
+  let origin = 0
+  for (;;) {
+    if (!(await input.has(longestHeader))) return
+    const found = await frameAt(input, info, first)
+    if (found && !found.frame && ++failures > mostFailures) return
+    const start = found?.frame ? startOf(found.header, first ?? found.header) - origin : 0
+    if (!found?.frame || start < nextSample) {
+      if (isIntact) losses.frames++
+      isIntact = false
+      input.toNextSync()
+      continue
+    }
+    const { header, frame } = found
+    isIntact = true
+    first ??= header
+    input.at += frame.bytes
+    let gap = start - nextSample
+    if (gap > longestGapSeconds * first.sampleRate) {
+      origin += gap
+      gap = 0
+    }
+    losses.samples += gap
+    yield* silence(gap, header.channelCount, { header })
+    nextSample += gap + header.blockSize
+    yield { header, channels: frame.samples.map((samples) => scaled(samples, header.bits)) }
+  }
+}
+
+/** The frame that begins here; `undefined` without a plausible header, no `frame` where only the header is intact. */
+async function frameAt(input: Input, info: FlacStreamInfo, first: FlacFrameHeader | undefined) {
+  const header = readFrameHeader(input.bytes, input.at, info)
+  if (!header || !(first ? isLike(header, first) : header.sampleRate > 0)) return undefined
+  await input.has(largestFrame(header))
+  return { header, frame: decodeFrame(input.bytes, input.at, header) }
+}
+
+/** The bytes from `at` on, as far as they were read. */
+class Input {
+  readonly #pieces: AsyncGenerator<Uint8Array, void, undefined>
+  #isEnd = false
+  bytes: Uint8Array = new Uint8Array(0)
+  at = 0
+
+  constructor(pieces: AsyncGenerator<Uint8Array, void, undefined>) {
+    this.#pieces = pieces
+  }
+
+  /** Reads until `wanted` bytes are available or the input ends; false if nothing is left. */
+  async has(wanted: number): Promise<boolean> {
+    let available = this.bytes.length - this.at
+    if (available < wanted && !this.#isEnd) {
+      const parts = [this.bytes.subarray(this.at)]
+      while (available < wanted && !this.#isEnd) {
+        const piece = await this.#pieces.next()
+        if (piece.done) {
+          this.#isEnd = true
+        } else {
+          parts.push(piece.value)
+          available += piece.value.length
+        }
+      }
+      this.bytes = concat(parts)
+      this.at = 0
+    }
+    return available > 0
+  }
+
+  toNextSync(): void {
+    const found = this.bytes.indexOf(0xff, this.at + 1)
+    this.at = found < 0 ? this.bytes.length : found
+  }
+}
+
+function isLike(header: FlacFrameHeader, { channelCount, bits, sampleRate }: FlacFrameHeader): boolean {
+  return header.channelCount === channelCount && header.bits === bits && header.sampleRate === sampleRate
+}
+
+/** Streams that number frames, not samples, have frames of the first one's size; only the last is shorter. */
+function startOf({ position }: FlacFrameHeader, first: FlacFrameHeader): number {
+  return 'sample' in position ? position.sample : position.frame * first.blockSize
+}
+
+/** Upper bound of a frame's size in bytes: incompressible samples are stored verbatim. */
+function largestFrame({ blockSize, channelCount, bits, headerBytes }: FlacFrameHeader): number {
+  return headerBytes + Math.ceil((blockSize * channelCount * (bits + 1)) / 8) + channelCount * 8 + 2
+}
+
+function scaled(samples: Int32Array | Float64Array, bits: number): Float32Array {
+  const scale = 2 ** (1 - bits)
+  const plane = new Float32Array(samples.length)
+  for (let index = 0; index < plane.length; index++) plane[index] = samples[index]! * scale
+  return plane
+}

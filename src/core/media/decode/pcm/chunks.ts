@@ -1,0 +1,50 @@
+import { latin1, viewOf } from '../../bytes.js'
+import type { ReadableBytes } from '../file-bytes.js'
+import { headerCount } from '../header-count.js'
+
+/** A part of a RIFF-like file. */
+export interface Chunk {
+  /** Four characters. */
+  id: string
+  /** Position of the content. */
+  body: number
+  /** Size of the content as stated; it may reach past the end of the file. */
+  size: number
+}
+
+/**
+ * How chunks are stored: `riff` with little-endian sizes (WAV), `big-endian` (RIFX, AIFF), `wave64` with names of 16
+ * bytes, sizes of 8 that include the header, and an alignment to 8.
+ */
+export type ChunkLayout = 'riff' | 'big-endian' | 'wave64'
+
+/**
+ * The chunks from `position` on, one after the other. `next` may be given another size, where the stated one is a
+ * placeholder.
+ *
+ * @throws StemworkError `BAD_INPUT` `decode_failed` when there are too many
+ */
+export async function* readChunks(
+  file: ReadableBytes,
+  position: number,
+  layout: ChunkLayout,
+): AsyncGenerator<Chunk, void, number | undefined> {
+  const headerBytes = layout === 'wave64' ? 24 : 8
+  const alignment = layout === 'wave64' ? 8 : 2
+  const count = headerCount('chunks')
+  while (position + headerBytes <= file.size) {
+    count()
+    const header = await file.read(position, headerBytes)
+    if (header.length < headerBytes) return
+    const size = sizeIn(viewOf(header), layout)
+    if (size < 0) return
+    const body = position + headerBytes
+    const taken = (yield { id: latin1(header, 0, 4), body, size }) ?? size
+    position = body + Math.ceil(taken / alignment) * alignment
+  }
+}
+
+function sizeIn(header: DataView, layout: ChunkLayout): number {
+  if (layout === 'wave64') return Number(header.getBigUint64(16, true)) - 24
+  return header.getUint32(4, layout === 'riff')
+}

@@ -1,0 +1,51 @@
+import type { AudioBlock, AudioStream, Speaker } from '../../dsp/audio-stream.js'
+import type { FileBytes } from '../file-bytes.js'
+import { decodePcm, type PcmEncoding } from './pcm.js'
+
+const readBytes = 256 * 1024
+
+/** Where a file's uncompressed audio lies and how it is stored. */
+export interface PcmLayout {
+  format: string
+  sampleRate: number
+  channelCount: number
+  encoding: PcmEncoding
+  /** Position of the first sample. */
+  start: number
+  /** Bytes of audio by the header; undefined if it does not say. */
+  statedBytes: number | undefined
+  speakers?: readonly Speaker[]
+}
+
+/** A stream of the file's samples, as far as the file has them; undefined if it has none. */
+export function openPcm(file: FileBytes, layout: PcmLayout): AudioStream | undefined {
+  const { format, sampleRate, channelCount, encoding, start, statedBytes, speakers } = layout
+  const blockBytes = encoding.bytes * channelCount
+  const availableBytes = Math.max(0, file.size - start)
+  const sampleCount = Math.floor(Math.min(statedBytes ?? Infinity, availableBytes) / blockBytes)
+  if (sampleCount === 0) return undefined
+  const dataBytes = sampleCount * blockBytes
+  return {
+    sampleRate,
+    channelCount,
+    sampleCount,
+    statedSeconds: statedBytes === undefined ? undefined : Math.floor(statedBytes / blockBytes) / sampleRate,
+    format,
+    speakers,
+    blocks: readBlocks(file, layout, 0, dataBytes),
+    blocksFrom: (sample) => readBlocks(file, layout, sample * blockBytes, dataBytes),
+  }
+}
+
+async function* readBlocks(
+  file: FileBytes,
+  { encoding, channelCount, start }: PcmLayout,
+  fromBytes: number,
+  dataBytes: number,
+): AsyncGenerator<AudioBlock> {
+  const blockBytes = encoding.bytes * channelCount
+  const pieceBytes = Math.max(1, Math.floor(readBytes / blockBytes)) * blockBytes
+  for await (const bytes of file.pieces({ from: start + fromBytes, to: start + dataBytes, pieceBytes })) {
+    if (bytes.length >= blockBytes) yield { channels: decodePcm(bytes, encoding, channelCount) }
+  }
+}
