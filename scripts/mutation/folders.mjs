@@ -1,6 +1,6 @@
 // The folders to mutate, each with the tests that have to notice, nearest first: tests of behaviour that need no
 // servers. `/*` stands for the files of a folder without its subfolders.
-const rules = ['test/unit/*', 'test/contract/memory.test.ts']
+const rules = ['test/unit/*', 'test/contract/stores/memory.test.ts']
 
 // Tests that run jobs; the fast ones and those of a single file come first.
 const engineTests = [
@@ -49,7 +49,7 @@ export const folders = [
     tests: ['test/unit/dispatch', 'test/unit/store-contact.test.ts', ...engineTests],
   },
   { folder: 'src/core/engine/batch', tests: ['test/unit/*', 'test/engine/batch.test.ts'] },
-  { folder: 'src/adapters/stores/shared', tests: [...rules, 'test/contract/keyv.test.ts'] },
-  { folder: 'src/http/auth', tests: ['test/unit/*', 'test/http/keys.test.ts'] },
+  { folder: 'src/adapters/stores/shared', tests: [...rules, 'test/contract/stores/keyv.test.ts'] },
+  { folder: 'src/http/auth', tests: ['test/unit/*', 'test/http/auth/keys.test.ts'] },
   { folder: 'src/core/media/dsp', tests: ['test/unit/dsp'] },
 ]

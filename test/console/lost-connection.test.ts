@@ -2,7 +2,7 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { cuttingProxy } from '../http/cutting-proxy.js'
+import { cuttingProxy } from '../http/storage/cutting-proxy.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
 import {

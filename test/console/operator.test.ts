@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
-import { endedJobs } from '../http/ended-jobs.js'
+import { endedJobs } from '../http/jobs/ended-jobs.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import {

@@ -14,7 +14,7 @@ import { queueFull } from '../../src/core/engine/job/queue-limit.js'
 import type { BlobEntry, BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { readSources } from '../architecture/source-tree.js'
-import { settableClock } from './settable-clock.js'
+import { settableClock } from './stores/settable-clock.js'
 
 describe('a contract suite', () => {
   test('fails for stores that break a rule, whichever it is', async () => {

@@ -19,7 +19,7 @@ import { withMcp } from '../../src/cli/service/mcp-mount.js'
 import { createMcpHandler, createMcpServer } from '../../src/mcp/index.js'
 import { startService as startCommand } from '../cli/stemwork.js'
 import { type JobJson, type Service, serviceOfTest, startService } from '../http/harness.js'
-import { rawRequest } from '../http/raw-request.js'
+import { rawRequest } from '../http/mounts/raw-request.js'
 
 let service: Service
 let mcp: RunningServer

@@ -6,7 +6,7 @@ import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { createEngine } from '../../src/index.js'
 import { withStemwork } from '../../src/next/index.js'
 import { textWorkflow } from '../engine/harness.js'
-import { frameworks, type StartOptions } from '../http/frameworks.js'
+import { frameworks, type StartOptions } from '../http/mounts/frameworks.js'
 import { freePort } from '../servers/found-server.js'
 import { expectToTeach } from './table.js'
 

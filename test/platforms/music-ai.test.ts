@@ -4,12 +4,12 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, expect } from 'vitest'
-import { canMakeCertificates, selfSigned } from '../http/self-signed.js'
+import { canMakeCertificates, selfSigned } from '../http/mounts/self-signed.js'
 import { root } from '../package/tarball.js'
 import { freePort } from '../servers/found-server.js'
 import { installsFromRegistry, project, removeProjects, run, serve } from './project.js'
 
-// Another vendor's client for the same interface, as it is on npm. `test/http/existing-clients.test.ts` does what it
+// Another vendor's client for the same interface, as it is on npm. `test/http/mounts/existing-clients.test.ts` does what it
 // does, without it.
 afterAll(removeProjects)
 

@@ -18,7 +18,7 @@ import { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '.
 import type { JobError, JobRecord } from '../../src/core/engine/job/job.js'
 import { claim, isClaimable, type JobChange, transition } from '../../src/core/engine/job/transitions.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
-import { settableClock } from '../contract/settable-clock.js'
+import { settableClock } from '../contract/stores/settable-clock.js'
 import { followsTheRules, steps, type Subject } from './job-model.js'
 import { temporaryFolder } from '../temporary-folder.js'
 

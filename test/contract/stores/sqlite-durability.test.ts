@@ -1,0 +1,70 @@
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sampleJob } from '../../../src/contract/job-samples.js'
+import type { SqliteStores } from '../../../src/adapters/stores/sqlite/index.js'
+import { temporaryFolder } from '../../temporary-folder.js'
+
+// No disk can be made slow or broken on a machine that runs tests: the one call that waits for it is held up or fails
+// instead.
+const { fdatasync } = fs
+let held: (() => void)[] | undefined
+let failure: NodeJS.ErrnoException | null = null
+let syncs = 0
+
+const directory = temporaryFolder()
+let stores: SqliteStores
+
+beforeAll(async () => {
+  const slow = (descriptor: number, done: (error: NodeJS.ErrnoException | null) => void) => {
+    syncs++
+    const sync = () => (failure ? done(failure) : fdatasync(descriptor, done))
+    if (held) held.push(sync)
+    else sync()
+  }
+  Object.assign(fs, { fdatasync: slow })
+  syncBuiltinESMExports()
+  const { sqliteStores } = await import('../../../src/adapters/stores/sqlite/index.js')
+  stores = sqliteStores({ path: join(directory, 'jobs.db') })
+})
+afterAll(async () => {
+  stores.close()
+  Object.assign(fs, { fdatasync })
+  syncBuiltinESMExports()
+})
+
+test('a busy disk holds up only calls whose write has to be durable', async () => {
+  const { jobs } = stores
+  held = []
+  let answered = 0
+  const first = jobs.create(sampleJob({ id: 'first' })).then(() => answered++)
+  while (held.length === 0) await turn()
+  const others = ['second', 'third', 'fourth'].map((id) => jobs.create(sampleJob({ id })).then(() => answered++))
+  await turn()
+
+  // Reads, claims and heartbeats go on.
+  expect(await jobs.get('second')).toMatchObject({ id: 'second' })
+  const claimed = await jobs.claim({ owner: 'w', leaseMs: 60_000 })
+  expect(claimed).toMatchObject({ id: 'first', status: 'STARTED' })
+  expect(answered).toBe(0)
+
+  const before = syncs
+  const [sync] = held
+  held = undefined
+  sync?.()
+  await Promise.all([first, ...others])
+  // The one under way had passed over the three that came later, and they shared the next.
+  expect(syncs - before).toBe(1)
+})
+
+test('a write that the disk refuses is reported, and later ones are tried again', async () => {
+  failure = Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' })
+  await expect(stores.jobs.create(sampleJob({ id: 'unlucky' }))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  failure = null
+  await expect(stores.jobs.create(sampleJob({ id: 'lucky' }))).resolves.toMatchObject({ created: true })
+})
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

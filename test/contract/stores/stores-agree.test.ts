@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { Keyv } from 'keyv'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { memoryJobs } from '../../../src/adapters/memory.js'
+import { postgresStores } from '../../../src/adapters/postgres.js'
+import { keyvJobs } from '../../../src/adapters/stores/keyv/keyv-jobs.js'
+import { sqliteStores } from '../../../src/adapters/stores/sqlite/index.js'
+import { StemworkError } from '../../../src/core/engine/errors.js'
+import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
+import { pick, seededRandom } from '../../crash/random.js'
+import { describeWith } from '../../servers/found-server.js'
+import { findPostgres } from '../../servers/postgres.js'
+import { temporaryFolder } from '../../temporary-folder.js'
+import { poolWithClock } from './postgres-clock.js'
+import { nextOperation, type Operation, type Seen } from './random-operations.js'
+import { settableClock } from './settable-clock.js'
+
+/** A day is a seed; STEMWORK_STORES_SEED runs one history again, the one that a failure names. */
+const replayed = process.env.STEMWORK_STORES_SEED
+const seed = replayed === undefined ? Math.floor(Date.now() / 86_400_000) * 1000 : Number(replayed)
+const histories = replayed === undefined ? Number(process.env.STEMWORK_STORES_HISTORIES ?? 4) : 1
+const operations = 250
+
+const postgres = await findPostgres()
+const folder = temporaryFolder()
+
+describeWith('random operations', { postgres }, ({ postgres: server }) => {
+  afterAll(() => server.release())
+
+  test.each(Array.from({ length: histories }, (_, n) => seed + n))(
+    'have the same answers in all stores (STEMWORK_STORES_SEED=%i)',
+    async (each) => {
+      const random = seededRandom(each)
+      const { stores, now, advance } = await open()
+      const seen: Seen = { random, now, ids: [], jobs: new Map(), count: 0 }
+      for (let done = 0; done < operations; done++) {
+        await advance(1000 * pick(random, [1, 1, 2, 5, 20]))
+        seen.count = done
+        const operation = nextOperation(seen)
+        if (!operation) continue
+        const answers = await answersOf(stores, operation)
+        for (const [name, answer] of Object.entries(answers))
+          expect({ operation: done, words: operation.words, name, answer }).toEqual({
+            operation: done,
+            words: operation.words,
+            name,
+            answer: answers.memory,
+          })
+        note(seen, answers.memory)
+      }
+    },
+    120_000,
+  )
+
+  /** Empty stores, whose clocks go together. */
+  async function open() {
+    const start = Date.UTC(2026, 0, 31, 23, 59)
+    const { clock, advance } = settableClock(start)
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const database = await poolWithClock(server.url, schema, start)
+    await postgresStores({ pool: database.pool, schema }).migrate()
+    const sqlite = sqliteStores({ path: join(folder, `${schema}.db`), clock })
+    onTestFinished(async () => {
+      sqlite.close()
+      await database.end()
+    })
+    return {
+      now: clock,
+      stores: {
+        memory: memoryJobs({ clock }),
+        sqlite: sqlite.jobs,
+        keyv: keyvJobs({ keyv: new Keyv(), clock }),
+        postgres: postgresStores({ pool: database.pool, schema }).jobs,
+      },
+      async advance(milliseconds: number) {
+        advance(milliseconds)
+        await database.advance(milliseconds)
+      },
+    }
+  }
+})
+
+type Stores = Record<'memory' | 'sqlite' | 'keyv' | 'postgres', JobStore>
+
+async function answersOf(stores: Stores, operation: Operation) {
+  const answers: Record<string, unknown> = { memory: await answerOf(stores.memory, operation) }
+  const [what, request] = operation.words as [string, Parameters<JobStore['claim']>[0]]
+  const claimed = what === 'claim' ? (answers.memory as JobRecord | undefined) : undefined
+  // When a store forgets the turn of an idle application is its own affair. Whether there is a job, and which one of
+  // an application, is the same.
+  const same: Operation = claimed
+    ? { ...operation, run: (store) => store.claim({ ...request, onlyApps: [claimed.app] }) }
+    : operation
+  for (const [name, store] of Object.entries(stores).slice(1)) answers[name] = await answerOf(store, same)
+  return answers
+}
+
+async function answerOf(store: JobStore, { run, isUnordered }: Operation): Promise<unknown> {
+  try {
+    const answer = await run(store)
+    return isUnordered ? (answer as JobRecord[]).toSorted((a, b) => (a.id < b.id ? -1 : 1)) : answer
+  } catch (error) {
+    if (!StemworkError.is(error) || error.code === 'STORE_UNAVAILABLE') throw error
+    // Of several reasons, each store names the one that it finds first.
+    return 'refused'
+  }
+}
+
+/** Later operations change what this answer shows. */
+function note({ jobs }: Seen, answer: unknown): void {
+  for (const each of [answer].flat()) {
+    const found = (each as { job?: JobRecord } | undefined)?.job ?? (each as JobRecord | undefined)
+    if (found && typeof found === 'object' && 'deliveries' in found) jobs.set(found.id, found)
+  }
+}

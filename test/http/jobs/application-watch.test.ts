@@ -1,0 +1,82 @@
+import { EventEmitter } from 'node:events'
+import { expect, test, vi } from 'vitest'
+import { sampleJob } from '../../../src/contract/job-samples.js'
+import { Shares } from '../../../src/core/engine/limits/shares.js'
+import { ApplicationWatch } from '../../../src/http/application-watch.js'
+import type { HttpEngine } from '../../../src/http/http-engine.js'
+
+function watchOf(app: string) {
+  const emitter = new EventEmitter()
+  const engine = Object.assign(emitter, { list: async () => [], get: async () => undefined })
+  const onClosed = vi.fn()
+  const watch = new ApplicationWatch({
+    engine: engine as unknown as HttpEngine,
+    app,
+    polls: new Shares({ total: 1 }),
+    onClosed,
+  })
+  const changed = (id: string, progress = 0) =>
+    emitter.emit('job.progressed', { job: { ...sampleJob(), id, app, status: 'STARTED', progress } })
+  return { watch, changed, emitter, onClosed }
+}
+
+test('a follower that reads nothing gets the last state of each job, and is dropped beyond a thousand', async () => {
+  const { watch, changed, emitter, onClosed } = watchOf('app')
+  const stop = new AbortController()
+  const follow = () => watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) })
+  const [slow, quick] = [follow(), follow()]
+  expect([await slow.next(), await quick.next()]).toEqual([
+    { done: false, value: { kind: 'ready' } },
+    { done: false, value: { kind: 'ready' } },
+  ])
+  for (let n = 1; n <= 5; n++) changed('job', n / 10)
+  expect((await slow.next()).value).toMatchObject({ kind: 'job', job: { id: 'job', progress: 0.5 } })
+  const first = (await quick.next()).value
+  for (let n = 0; n <= 1000; n++) {
+    changed(`job ${n}`)
+    expect((await quick.next()).value).toMatchObject({ job: { id: `job ${n}` } })
+  }
+  expect(first).toMatchObject({ job: { progress: 0.5 } })
+  expect(await slow.next()).toEqual({ done: true, value: undefined })
+  expect(onClosed).not.toHaveBeenCalled()
+  stop.abort()
+  expect(await quick.next()).toEqual({ done: true, value: undefined })
+  expect(onClosed).toHaveBeenCalledOnce()
+  expect(emitter.eventNames()).toEqual([])
+})
+
+test('all followers of an application get the same object, and no state that they already know', async () => {
+  const { watch, changed } = watchOf('app')
+  const stop = new AbortController()
+  const followers = [1, 2, 3].map(() =>
+    watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) }),
+  )
+  for (const follower of followers) await follower.next()
+  changed('job', 0.1)
+  const seen = await Promise.all(followers.map((follower) => follower.next()))
+  expect(new Set(seen.map(({ value }) => value)).size).toBe(1)
+  changed('job', 0.1)
+  changed('job', 0.2)
+  expect((await followers[0]!.next()).value).toMatchObject({ job: { progress: 0.2 } })
+  stop.abort()
+})
+
+test('followers that are far behind read the jobs from the store, each once for all of them', async () => {
+  const { watch, changed, emitter } = watchOf('app')
+  const stop = new AbortController()
+  const followers = [1, 2, 3].map(() =>
+    watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) }),
+  )
+  for (const follower of followers) await follower.next()
+  const get = vi.fn(async (id: string) => ({ ...sampleJob(), id, app: 'app', progress: 0.9 }))
+  Object.assign(emitter, { get })
+  for (let n = 0; n < 150; n++) changed(`job ${n}`)
+  for (let n = 0; n < 150; n++) {
+    const seen = await Promise.all(followers.map((follower) => follower.next()))
+    expect(new Set(seen.map(({ value }) => value)).size).toBe(1)
+    expect(seen[0]?.value).toMatchObject({ kind: 'job', job: { id: `job ${n}`, progress: expect.any(Number) } })
+  }
+  // The last hundred are kept.
+  expect(get).toHaveBeenCalledTimes(50)
+  stop.abort()
+})
