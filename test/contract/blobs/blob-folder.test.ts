@@ -263,8 +263,9 @@ describe('a blob folder', () => {
     () => {
       // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in
       // either case.
+      const entry = new URL('../../../dist/adapters/blobs/fs/index.js', import.meta.url).href
       const script = `
-      import { fsBlobs } from ${JSON.stringify(new URL('../../../dist/adapters/blobs/fs/index.js', import.meta.url).href)}
+      import { fsBlobs } from ${JSON.stringify(entry)}
       process.on('SIGXFSZ', () => {})
       const store = fsBlobs({ directory: ${JSON.stringify(directory)} })
       const source = (async function* () { for (let n = 0; n < 64; n++) yield Buffer.alloc(65536) })()
