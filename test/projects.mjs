@@ -83,6 +83,6 @@ export const longest = [
   'test/cli/batch.test.ts',
   'test/unit/webhooks/outbox.test.ts',
   'test/contract/suite.test.ts',
-  'test/engine/preemption.test.ts',
-  'test/engine/claiming.test.ts',
+  'test/engine/dispatch/preemption.test.ts',
+  'test/engine/dispatch/claiming.test.ts',
 ]
