@@ -174,8 +174,8 @@ export class Stft {
   }
 
   /**
-   * From the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the first
-   * one.
+   * Copies from the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the
+   * first one.
    */
   #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels

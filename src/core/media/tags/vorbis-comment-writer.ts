@@ -13,7 +13,7 @@ const fields: [TextTag, string][] = [
 
 const blockTypes = { comments: 4, picture: 6 }
 
-/** The metadata blocks of a FLAC file for these tags, all but the last of the file's: RFC 9639, 8.6 and 8.8. */
+/** The metadata blocks of a FLAC file for these tags, none marked as the file's last: RFC 9639, 8.6 and 8.8. */
 export function flacTagBlocks(tags: AudioTags): Uint8Array[] {
   const comments = fields.flatMap(([field, name]) => {
     const text = tags[field]

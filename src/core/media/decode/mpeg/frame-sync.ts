@@ -81,7 +81,7 @@ export interface MpegHeader {
   streamId: number
   /** 0 for free format. */
   frameBytes: number
-  /** Of the audio, in bits a second. */
+  /** In bits per second. */
   bitRate: number
   sampleRate: number
   samplesPerFrame: number

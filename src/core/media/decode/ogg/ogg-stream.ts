@@ -1,7 +1,7 @@
 import { latin1 } from '../../bytes.js'
 import { packetsOf, readPages, withoutParts, type OggPage } from './ogg-pages.js'
 
-/** What was lost of an Ogg stream; complete when its pages have been read. */
+/** Losses of an Ogg stream; complete when its pages have been read. */
 export interface OggLosses {
   gaps: number
   /** Streams of the codec that follow each other, as in recordings of a radio station; the first one included. */
@@ -9,7 +9,7 @@ export interface OggLosses {
   hasEnd: boolean
 }
 
-/** A page of a stream, and what is missing before it. */
+/** A page of a stream, and whether pages are missing before it. */
 export interface StreamPage extends OggPage {
   isAfterGap: boolean
 }
@@ -32,9 +32,9 @@ export function oggCodecOf(packet: Uint8Array): OggCodec | undefined {
 }
 
 /**
- * The pages of the first stream with that codec. Only whole packets from intact pages are in them: what is left of a
- * packet whose rest was lost would decode to noise. A stream of the same codec that begins after the first one's end
- * belongs to it.
+ * The pages of the first stream with that codec, reduced to whole packets from intact pages: a part of a packet whose
+ * rest was lost would decode to noise. A stream of the same codec that begins after the end of the first one counts as
+ * its continuation.
  */
 export async function* streamPages(
   pieces: AsyncIterable<Uint8Array>,

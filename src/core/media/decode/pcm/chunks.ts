@@ -19,8 +19,7 @@ export interface Chunk {
 export type ChunkLayout = 'riff' | 'big-endian' | 'wave64'
 
 /**
- * The chunks from `position` on, one after the other. `next` may be given another size, where the stated one is a
- * placeholder.
+ * Reads the chunks from `position` on. Where the stated size is a placeholder, callers pass the real one to `next`.
  *
  * @throws StemworkError `BAD_INPUT` `decode_failed` when there are too many
  */
