@@ -21,7 +21,7 @@ export interface NetworkResult {
   runMs: number
 }
 
-/** What a loaded network is. */
+/** Facts about a loaded network. */
 export interface NetworkFacts {
   readonly inputs: readonly TensorInfo[]
   readonly outputs: readonly TensorInfo[]
