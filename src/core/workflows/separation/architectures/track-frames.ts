@@ -22,7 +22,7 @@ export interface TrackFramesOptions extends StftOptions {
  * audio.
  *
  * Frames beyond the track are silent and frames inside it are computed from the real audio around them. Samples that
- * frames of other segments reach into are dropped. So a mask over frequencies gives exactly what it would give on the
+ * frames of other segments reach into are dropped. So a mask over frequencies has exactly the same effect as on the
  * STFT of the whole track, however the track is segmented.
  *
  * @throws RangeError when the FFT does not support the size, or there are too few frames for a segment.
