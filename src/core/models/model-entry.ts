@@ -6,7 +6,7 @@ import type { StemName } from './stems.js'
 import { checkInput, firstIssueText } from '../engine/workflow/check-input.js'
 import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
 
-/** One ONNX file of a model and where to get it. */
+/** An ONNX file of a model and its addresses. */
 export interface WeightFile {
   file: string
   /** Absent if only the hash is published; then any size is accepted. */

@@ -16,7 +16,7 @@ export interface ModelPreset {
 }
 
 /**
- * The presets that this version knows. Like the models, they are data; nobody has measured them with this library yet.
+ * The presets that this version knows. Like the models, they are data; they are not yet measured with this library.
  */
 export const modelPresets: readonly ModelPreset[] = [
   {

@@ -64,7 +64,7 @@ export async function openFormat(
       const sound = await openMp4(file, codecPieceBytes)
       const { seconds, warnings } = sound
       const stream = withWarnings(await decode('mp4', sound.pieces), () => warnings)
-      // The warnings say already what was cut off.
+      // The warnings already say what was cut off.
       return { stream: { ...stream, statedSeconds: warnings.length > 0 ? undefined : seconds }, seconds }
     }
     case 'vorbis':

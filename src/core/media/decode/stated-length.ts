@@ -133,7 +133,7 @@ function cafBytes(head: Uint8Array): number | undefined {
   return undefined
 }
 
-/** Up to the end of the segment (RFC 8794, 4 and 6): its size has one byte more than its first byte leading zeros. */
+/** Up to the end of the segment (RFC 8794, 4 and 6); leading zeros of its size count the bytes after the first. */
 function matroskaBytes(head: Uint8Array): number | undefined {
   const at = latin1(head).indexOf('\x18\x53\x80\x67') + 4
   const bytes = Math.clz32(head[at] ?? 0) - 23

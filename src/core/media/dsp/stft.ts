@@ -14,7 +14,7 @@ export interface StftOptions {
   bins?: number
 }
 
-/** Where bin `b` of frame `t` lies in the arrays of a spectrum: at `t * frameStride + b * binStride`. */
+/** Layout of the arrays of a spectrum: bin `b` of frame `t` is at `t * frameStride + b * binStride`. */
 export interface SpectrumLayout {
   frameStride: number
   binStride: number

@@ -6,7 +6,7 @@ import {
   sumFields,
 } from './kernels/wiener-kernels.js'
 
-/** Rows of each plane of a tile: what a tile touches stays in the second-level cache. */
+/** Rows of each plane of a tile: few enough for all data of a tile to stay in the second-level cache. */
 export const tileFrames = 8
 export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
 export type TilePlane = (typeof tilePlanes)[number]

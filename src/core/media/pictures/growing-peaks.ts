@@ -14,7 +14,7 @@ const samplesPerBin = 512
 const headerBytes = 24
 
 /**
- * Wraps an encoder so that it keeps the peaks of what it writes in a second file, to be read while both grow; when the
+ * Wraps an encoder so that it keeps the peaks of its audio in a second file, to be read while both grow; when the
  * first file ends, the second is removed. It has the binary format of audiowaveform, version 2, of 8 bits: two bytes
  * for each 512 samples, the lowest and the highest over all channels. The `length` in its header is that of the whole
  * track if its source states one, else 0.

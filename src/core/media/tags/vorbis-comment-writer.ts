@@ -37,7 +37,7 @@ function vorbisComments(comments: readonly string[]): Buffer {
   return Buffer.concat([lengthAndText('stemwork'), count, ...comments.map(lengthAndText)])
 }
 
-/** Of type 3, "front cover", without a description. Players read width, height and colours from the picture. */
+/** A block of type 3, "front cover", without a description. Players read width, height and colours from the picture. */
 function picture({ contentType, bytes }: Cover): Buffer {
   const head = Buffer.alloc(8)
   head.writeUInt32BE(3)

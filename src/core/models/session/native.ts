@@ -95,7 +95,7 @@ const notLoadable =
   `Remove node_modules/onnxruntime-node and install it again on this machine: ${installCommand}. There is none for ` +
   'Alpine Linux and Intel Macs.'
 
-/** Expects the name of a package: on platforms without a library, a file inside the package is not found either. */
+/** The message must name a package: on platforms without a library, a file inside the package is not found either. */
 function isNotInstalled(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return /^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? '') && /['"]onnxruntime-(node|common)['"]/.test(message)

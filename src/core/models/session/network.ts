@@ -26,7 +26,7 @@ export interface NetworkFacts {
   readonly inputs: readonly TensorInfo[]
   readonly outputs: readonly TensorInfo[]
   readonly runtime: Runtime
-  /** How to get the faster runtime, if `auto` did not find it. */
+  /** Instructions for installing the faster runtime, if `auto` did not find it. */
   readonly runtimeHint?: string
   /** Set if the CPU runs it although another provider was requested. */
   readonly fallback?: ProviderFallback

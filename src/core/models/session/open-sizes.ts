@@ -12,7 +12,7 @@ const mostBytes = 512 * 2 ** 20
 /** HTDemucs has 299 nodes to replace, of 200 bytes each. */
 const mostAppended = 2 ** 20
 
-/** Undefined for a large network, or one with one input, with no fixed sizes, or with weights in other files. */
+/** Undefined for networks that are large, or have one input, no fixed sizes or weights in other files. */
 export async function readWithOpenSizes(path: string): Promise<OpenedNetwork | undefined> {
   const { size } = await stat(path)
   if (size > mostBytes) return undefined
@@ -105,7 +105,7 @@ const graph = 7
 const node = { self: 1, input: 1, output: 2, operator: 4 }
 const weight = { self: 5, name: 8, place: 14 }
 const input = { self: 11, name: 1 }
-/** Path from an input to its dimensions: its type, the tensor's type, the shape. */
+/** Path from an input to its dimensions: its type, the tensor's type, the shape, the dimensions. */
 const dimension = [2, 1, 2, 1] as const
 const dimensionSize = 1
 const unknown = 15
@@ -131,7 +131,7 @@ function* within(bytes: Uint8Array, part: Omit<Field, 'tag'>, ...path: number[])
   }
 }
 
-/** By the wire types of protobuf: numbers of any length, of 8 and of 4 bytes, and bytes behind their length. */
+/** By the wire types of protobuf: numbers of any length, of 8 and of 4 bytes, and bytes after their length. */
 function contentAt(bytes: Uint8Array, at: number, wireType: number): Omit<Field, 'tag'> {
   if (wireType === 2) {
     const [length, behind] = varint(bytes, at)
@@ -141,7 +141,7 @@ function contentAt(bytes: Uint8Array, at: number, wireType: number): Omit<Field,
   return { at, end: at + (wireType === 1 ? 8 : 4) }
 }
 
-/** The number, and the position behind it. */
+/** The number, and the position after it. */
 function varint(bytes: Uint8Array, from: number): [number, number] {
   let value = 0
   let scale = 1

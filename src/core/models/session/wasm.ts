@@ -8,7 +8,7 @@ import type { RuntimeSession, RuntimeSettings } from './runtime-session.js'
 import { openWasmSession } from './wasm-session.js'
 
 const memoryBytes = 4 * 2 ** 30
-/** While a network is loaded, the memory holds the file, its parsed form and the weights: 3.1 files were measured. */
+/** While a network is loaded, the memory holds the file, its parsed form and the weights: measured as 3.1 files. */
 const bytesPerFileByte = 3.2
 
 /**

@@ -13,7 +13,7 @@ export interface MidiTrack {
 
 interface MidiEvent {
   tick: number
-  /** Of events of one tick, lower ones come first: a note ends before the next one begins. */
+  /** Order among events of one tick, lowest first: a note ends before the next one begins. */
   order: number
   bytes: readonly number[]
 }

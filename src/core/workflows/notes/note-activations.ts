@@ -28,7 +28,7 @@ export const framesPerSecond = sampleRate / hop
 /** Contour bins per semitone. */
 export const bendsPerSemitone = 3
 const contourCount = pitchCount * bendsPerSemitone
-/** How far a pitch may bend, in contour bins. */
+/** Largest bend of a pitch, in contour bins. */
 const mostBend = 25
 /** A bend is likelier the smaller it is. */
 const bendWeights = Float64Array.from({ length: 2 * mostBend + 1 }, (_, index) =>

@@ -15,7 +15,7 @@ export interface TimedLine extends Phrase {
 const stepSeconds = 0.05
 const mostSteps = 4000
 const leastStepsOfLine = 8
-/** How much longer or shorter than expected a line may be. */
+/** Largest factor by which a line may be longer or shorter than expected. */
 const longestStretch = 4
 /** Price of a border in the middle of a phrase; a line twice as long as expected costs 0.48. */
 const cutPrice = 0.6

@@ -18,7 +18,7 @@ export interface Mp4Track {
   kept: { movie: Uint8Array[]; track: Uint8Array[]; media: Uint8Array[]; sampleTable: Uint8Array[]; tags: Uint8Array }
 }
 
-/** Where the samples lie (ISO/IEC 14496-12, 8.7); each count fits into its box. */
+/** Positions of the samples (ISO/IEC 14496-12, 8.7); each count fits into its box. */
 export interface SampleTables {
   sampleCount: number
   /** 0 if each sample has its own size. */

@@ -14,7 +14,7 @@ export interface StreamPage extends OggPage {
   isAfterGap: boolean
 }
 
-/** How the first packet of each codec begins. */
+/** Beginning of the first packet of each codec. */
 const identifications = {
   vorbis: '\x01vorbis',
   opus: 'OpusHead',
@@ -73,7 +73,7 @@ function isStartOf(codec: OggCodec, page: OggPage): boolean {
   return page.isFirst && oggCodecOf(packetsOf(page).packets[0] ?? new Uint8Array(0)) === codec
 }
 
-/** @param instead what became of the gaps */
+/** @param instead says how the gaps were handled */
 export function oggLossText({ gaps, hasEnd }: OggLosses, instead: string): string[] {
   const texts: string[] = []
   const where = gaps === 1 ? '1 position' : `${gaps} positions`

@@ -13,7 +13,7 @@ export interface Chunk {
 }
 
 /**
- * How chunks are stored: `riff` with little-endian sizes (WAV), `big-endian` (RIFX, AIFF), `wave64` with names of 16
+ * Layouts of chunks: `riff` with little-endian sizes (WAV), `big-endian` (RIFX, AIFF), `wave64` with names of 16
  * bytes, sizes of 8 that include the header, and an alignment to 8.
  */
 export type ChunkLayout = 'riff' | 'big-endian' | 'wave64'

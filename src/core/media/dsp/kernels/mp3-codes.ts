@@ -45,8 +45,8 @@ export const codeTables = (() => {
     /** The same of four values of 0 and 1. */
     fourLengths: take(16 * 2),
     /**
-     * These up to four tables, by the largest value, or from 16 on by its number of bits beyond 15: integers, filled up
-     * with 0.
+     * These tables, at most four, by the largest value, or from 16 on by its number of bits beyond 15: integers, filled
+     * up with 0.
      */
     candidates: take(30 * 4),
     /** Bits for a value from 15 on in each table, after the code. */

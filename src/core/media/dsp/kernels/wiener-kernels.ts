@@ -20,8 +20,8 @@ export type SumField = (typeof sumFields)[number]
  *     v1 / d * (v1 det(R1) + v2 N + g R1), d = v1^2 det(R1) + v2^2 det(R2) + v1 v2 tr(N) + g (v1 tr(R1) + v2 tr(R2)) +
  *     g^2
  *
- * with `N = R1 adj(R2)`, which blocks whatever lies where the others lie. Nothing in `d` is negative, so single
- * precision suffices, where the determinant of the sum itself would lose all digits, as in music with equal channels.
+ * with `N = R1 adj(R2)`, which blocks everything at the others' position. Nothing in `d` is negative, so single
+ * precision suffices where the determinant of the sum itself would lose all digits, as in music with equal channels.
  */
 export const filterFields = [
   // det(R1), det(R2), tr(N), g tr(R1), g tr(R2), g^2

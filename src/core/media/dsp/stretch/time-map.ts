@@ -12,7 +12,7 @@ export class TimeMap {
   /** Samples of a frame. The map bends to an onset, and back, within at most that many output samples each. */
   readonly #window: number
   #ratio: number
-  /** Where the current ratio began. */
+  /** Positions at which the current ratio began. */
   #inputStart = 0
   #outputStart = 0
   readonly #onsets: number[] = []
@@ -67,7 +67,7 @@ export class TimeMap {
       lead = onset - this.#before - this.#inputOf(start)
       gap = start - this.#lastEnd
     }
-    // A straight line, except between the latest onset and the line, and between the line and the next onset.
+    // The straight line, with transitions from the latest onset and to the next one.
     const way = Math.min(gap, this.#window * Math.min(1, this.#ratio))
     const from = Math.max(0, 1 - (output - this.#lastEnd) / way)
     const to = Math.max(0, 1 - (start - output) / way)

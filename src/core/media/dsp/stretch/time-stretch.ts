@@ -136,7 +136,7 @@ export class TimeStretch {
   #hasInput(position: number): boolean {
     const missing = position + this.#size / 2 + this.#map.lookAhead - this.#inputStart - this.#filled
     if (missing <= 0) return true
-    // The last samples of the output come from frames whose middle lies half a frame behind them.
+    // The last samples of the output come from frames whose middle is half a frame later.
     const beyond = position - this.#received
     if (!this.#ended || beyond > this.#size * (0.5 + 0.5 / this.#map.ratio)) return false
     const silence = Math.ceil(missing) + this.#size

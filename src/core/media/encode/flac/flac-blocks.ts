@@ -272,7 +272,7 @@ function mostPartitions(sampleCount: number, predictorOrder: number): number {
 /** A folded residual must fit in 32 bits. */
 const largestResidual = 2 ** 30
 
-/** As UTF-8 codes a character, up to 36 bits (RFC 9639, 9.1.5). */
+/** Codes a number as UTF-8 does a character, up to 36 bits (RFC 9639, 9.1.5). */
 function codedNumber(value: number): number[] {
   if (value < 0x80) return [value]
   const bytes: number[] = []

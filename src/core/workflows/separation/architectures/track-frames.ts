@@ -11,7 +11,7 @@ export interface TrackFramesOptions extends StftOptions {
   /** Longest cross-fade, in samples. Default: the whole overlap. */
   fade?: number
   /**
-   * How the track is padded. `reflect`: the frames are those of the centred STFT, frame `t` around sample `t * hop`.
+   * Padding of the track. `reflect`: the frames are those of the centred STFT, frame `t` around sample `t * hop`.
    * `zeros`: frame `t` ends with sample `(t + 1) * hop - 1`, and every frame that covers a sample counts.
    */
   padding: 'reflect' | 'zeros'

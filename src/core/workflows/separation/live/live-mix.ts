@@ -11,7 +11,7 @@ export interface LiveStems {
   isLate: boolean
 }
 
-/** Combines a stream with the estimates of its vocals, or passes it on where they are late, and fades between both. */
+/** Combines a stream with estimates of its vocals, passes it unchanged where they are late, and fades between both. */
 export function liveMix(channelCount: number, fadeSamples: number) {
   const input = new SampleWindow(channelCount, 8 * fadeSamples)
   const estimated = new SampleWindow(channelCount, 8 * fadeSamples)

@@ -35,7 +35,7 @@ export interface LiveThread {
   post(request: LiveRequest, transfer: ArrayBuffer[]): void
   /** Calls `onAnswer` for every answer, and `onLost` when the thread is lost. */
   listen(onAnswer: (answer: LiveAnswer) => void, onLost: (error: unknown) => void): void
-  /** Ends when the thread has taken the last request. */
+  /** Ends the thread, or waits until it ends after the last request. */
   end(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 import { invalidOptions } from '../../../engine/errors.js'
 
-/** How a stream is cut for the network. Counts are samples at the network's rate. */
+/** Division of a stream for the network. Counts are samples at the network's rate. */
 export interface LivePlan {
   /** Samples from one run of the network to the next: each run finishes that many. */
   hop: number
@@ -49,7 +49,7 @@ const filterSamples = 176
 
 /**
  * Divides the latency: `latency = fade + filters + look-ahead + hop + slack`. Runs that take all of their slack use
- * 60 % of one core, and look back as far as that allows.
+ * 60 % of one core, and read back as far as that allows.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a latency out of bounds
  */
