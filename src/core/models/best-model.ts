@@ -2,16 +2,16 @@ import { StemworkError } from '../engine/errors.js'
 import { knownModels } from './known-models.js'
 import type { ModelEntry } from './model-entry.js'
 
-/** In place of a model's name: the best one to pull, or the best one that is on this machine. */
+/** Name for the best model to pull, or for the best one on this machine. */
 export const bestModelName = 'best'
 
-/** In place of a model's name: the one to start with. */
+/** Name for the model to start with. */
 export const recommendedModelName = 'recommended'
 
 /** dB of uSDR of the bundled model's vocals: whole songs that it was not trained on (docs/quality.md). */
 export const bundledQuality = 3.7
 
-/** A download that nobody has to plan for. */
+/** A download that needs no planning. */
 const smallBytes = 50_000_000
 
 /** Shown wherever the bundled model made a result. */
@@ -19,7 +19,7 @@ export const betterModelHint =
   'The bundled model has basic quality. For a better one, run: stemwork models pull recommended, then use --model ' +
   'recommended.'
 
-/** What the best model must also be. */
+/** Further requirements for the best model. */
 export interface BestModelWishes {
   /** Its licence is stated and allows commercial use. Default: false. */
   commercial?: boolean

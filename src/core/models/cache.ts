@@ -16,7 +16,7 @@ export function modelCacheFolder(
   return join(env.XDG_CACHE_HOME || join(home, '.cache'), 'stemwork', 'models')
 }
 
-/** That of the user. Without `HOME`, one whose number has no name has none: as in Docker, it is the root then. */
+/** The user's home folder; the root for a user ID without a name if `HOME` is not set, as in Docker. */
 export function homeFolder(): string {
   try {
     return homedir()

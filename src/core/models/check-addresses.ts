@@ -6,15 +6,15 @@ import type { PullOptions } from './pull-options.js'
 import { modelEntry, modelNames } from './registry.js'
 import { fetchWeights } from './weights.js'
 
-/** What one address of a model's file has. */
+/** Result of checking one address of a model's file. */
 export interface AddressCheck {
   model: string
   file: string
   address: string
-  /** Size and hash of what the address has; absent if there is a problem. */
+  /** Size and hash of the file found; absent if there is a problem. */
   bytes?: number
   sha256?: string
-  /** Why the file is unavailable, or what is different about it. */
+  /** Why the file is unavailable, or how it differs. */
   problem?: string
 }
 

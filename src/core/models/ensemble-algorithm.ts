@@ -1,6 +1,6 @@
 /**
- * How the estimates of several models become one, by the names that audio-separator and the Ultimate Vocal Remover gave
- * them. With the waves `x_k[n]` of the models `k`, their weights `w_k`, and their spectra `X_k[t, f]` (Hann window of
+ * Ways to combine the estimates of several models, named as in audio-separator and the Ultimate Vocal Remover.
+ * With the waves `x_k[n]` of the models `k`, their weights `w_k`, and their spectra `X_k[t, f]` (Hann window of
  * 2048 samples, hop 1024, centred):
  *
  * - `avg_wave`: `sum(w_k x_k) / sum(w_k)`

@@ -81,7 +81,7 @@ export const knownModels: readonly ModelEntry[] = [
     nFft: 6144,
     frames: 512,
     compensation: 1.035,
-    // It estimates the reverberation: its vocals are what is left, the dry sound.
+    // It estimates the reverberation: its vocals are the rest, the dry sound.
     primary: 'instrumental',
     note:
       'for vocals, not for songs: its vocals are the dry voice, its accompaniments the reverberation. Hash by a ' +
@@ -254,7 +254,7 @@ function htdemucs(name: string, file: WeightFile): ModelEntry {
   }
 }
 
-/** Exports of Kimberley Jensen's Mel-Band RoFormer. The smaller one comes first, so that it is the best. */
+/** Exports of Kimberley Jensen's Mel-Band RoFormer. The smaller one comes first, so that it counts as the best. */
 function melRoformer(
   name: string,
   file: WeightFile,

@@ -9,13 +9,13 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadec
 
 export const weightFileSchema = z.object({ file: fileName, bytes, sha256 })
 
-/** The files of a model: all that the manifest of a pulled model is read for. */
+/** The files of a model: the only part of a pulled model's manifest that is read. */
 export const recordedFilesSchema = weightFileSchema.extend({ moreFiles: z.array(weightFileSchema).optional() })
 
 /** Architecture of the models that find beats; they have no stems. */
 export const beatArchitecture = 'beat-this'
 
-/** The common fields of a model's `model.json`. Each architecture reads further fields of its own. */
+/** The common fields of a model's `model.json`. Each architecture reads additional fields. */
 export const manifestSchema = z
   .looseObject({
     name: z.string().min(1),
@@ -59,7 +59,7 @@ export interface Model {
 }
 
 /**
- * What an architecture needs from the manifest beyond the common fields.
+ * Reads the fields that an architecture needs from the manifest beyond the common ones.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the field that is wrong
  */

@@ -6,7 +6,7 @@ import type { StemName } from './stems.js'
 import { checkInput, firstIssueText } from '../engine/workflow/check-input.js'
 import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
 
-/** One ONNX file of a model and where to get it. */
+/** An ONNX file of a model and its addresses. */
 export interface WeightFile {
   file: string
   /** Absent if only the hash is published; then any size is accepted. */
@@ -50,8 +50,8 @@ export interface ModelEntry {
   score?: string
   /**
    * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` gives. The published scores are of
-   * different music and variants, so neighbours may rank the other way round on yours; `stemwork evaluate` tells. A
-   * model without it is never the best.
+   * different music and variants, so close ones may rank the other way round on yours; `stemwork evaluate` tells. A
+   * model without a quality is never the best.
    */
   quality?: number
   /** Its authors state a licence that allows commercial use. */

@@ -4,7 +4,7 @@ import type { ModelEntry } from './model-entry.js'
 const [good, veryGood, best] = [5, 8, 10.5]
 const speeds = { fast: 'fast', medium: 'takes up to three times as long as the song', slow: 'slow' }
 
-/** Quality and speed of a model, for a person who chooses one; its name where it is not known, or that of its file. */
+/** Quality and speed of a model, for users who choose one; its name, or that of its file, if they are unknown. */
 export function modelWords(name: string): string {
   if (name === 'embedded') return 'Basic quality, fastest (embedded)'
   const known = knownModels.find(({ facts }) => facts.name === name)

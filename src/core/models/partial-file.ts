@@ -11,8 +11,8 @@ type Origin = z.infer<typeof originSchema>
 export type PartialFile = Awaited<ReturnType<typeof openPartialFile>>
 
 /**
- * A file that is being written and that a later process can continue: it keeps what an earlier process read from the
- * same source; otherwise it starts empty. Its hash is computed along the way.
+ * Opens a file whose writing a later process can continue: it keeps bytes that an earlier process read from the same
+ * source, and starts empty otherwise. Its hash is computed along the way.
  */
 export async function openPartialFile(path: string, source: string) {
   const known = await originOf(path)

@@ -3,20 +3,20 @@ import type { EnsembleAlgorithm } from './ensemble-algorithm.js'
 import { knownModels } from './known-models.js'
 import type { ModelEntry } from './model-entry.js'
 
-/** Known models that work together, by one name. */
+/** A named combination of known models. */
 export interface ModelPreset {
   name: string
   description: string
   /** Models that separate the song. */
   models: readonly string[]
-  /** How their estimates become one. Default: `avg_wave`. */
+  /** Algorithm that combines their estimates. Default: `avg_wave`. */
   ensemble?: EnsembleAlgorithm
-  /** A model that separates the vocals further, and what its two stems are then. */
+  /** A model that separates the vocals further, and the names of its two stems. */
   next?: { model: string; vocals: string; accompaniments: string }
 }
 
 /**
- * The presets that this version knows. Like the models, they are data; nobody has measured them with this library yet.
+ * The presets that this version knows. Like the models, they are data; they are not yet measured with this library.
  */
 export const modelPresets: readonly ModelPreset[] = [
   {
@@ -55,13 +55,13 @@ export const modelPresets: readonly ModelPreset[] = [
   },
 ]
 
-/** What a preset must also be. */
+/** Further requirements for presets. */
 export interface PresetWishes {
   /** The licences of all its models are stated and allow commercial use. Default: false. */
   commercial?: boolean
 }
 
-/** The presets that have what is required. */
+/** The presets that meet the requirements. */
 export function listPresets({ commercial = false }: PresetWishes = {}): readonly ModelPreset[] {
   return modelPresets.filter((preset) => !commercial || entriesOf(preset).every(isCommercial))
 }

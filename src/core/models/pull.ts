@@ -16,7 +16,7 @@ import { fetchWeights, hashedFile, type Weights } from './weights.js'
 /**
  * Downloads a model's files into the cache if they are missing. Downloads are resumed, checked against their hashes and
  * published only when complete. If several processes pull the same model, one downloads it and the others wait. Files
- * that were put there by something else are never overwritten.
+ * that come from elsewhere are never overwritten.
  *
  * @param choice a name, `best`, or the path of a manifest
  * @throws StemworkError `MODEL_UNAVAILABLE` when the terms are not accepted, the network is not allowed or no address

@@ -7,7 +7,7 @@ import { StemworkError } from '../engine/errors.js'
 import type { LocatedFile } from './addresses/byte-source.js'
 
 /**
- * The chunks of one file in an archive on disk.
+ * Yields the chunks of one file in an archive on disk.
  *
  * @throws RangeError when the archive is damaged or does not contain the file; StemworkError `MISSING_DEPENDENCY` if
  * the program `tar`, which unpacks bzip2, is missing

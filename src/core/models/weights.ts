@@ -102,7 +102,7 @@ async function fetchLocated(
   const archivePath = join(folder, unfinishedNames(weight)[1])
   await downloadChecked(source, archivePath, weight.archive ?? {}, progress)
   const found = await unpackTo(partPath, archivePath, archive, weight, options.signal).catch(async (error: unknown) => {
-    // An archive without a hash is only known to be wrong now.
+    // Only unpacking shows that an archive without a hash is wrong.
     if (!weight.archive && !options.signal.aborted) await removePartialFile(archivePath)
     throw error
   })

@@ -82,7 +82,7 @@ export function inputUrlParam(decoders: { ffmpeg?: boolean | string } | undefine
       })
       .max(8192, 'must have at most 8192 characters')
       .describe('Address of the song (http or https).')
-      // For clients that look at a file before they send it.
+      // For clients that check a file before they send it.
       .meta({ 'x-fileExtensions': fileExtensions(Boolean(decoders?.ffmpeg)) })
   )
 }

@@ -3,9 +3,9 @@ import type { AudioStream } from '../media/dsp/audio-stream.js'
 import { type Decoders, openAudio } from '../media/decode/open-audio.js'
 
 /**
- * A file of the job as audio, no longer than the host allows.
+ * Opens a file of the job as audio, at most as long as the host allows.
  *
- * @param report is told how far it has been read, 0..1. A header may state too few samples or none; then it is the
+ * @param report gets the fraction read so far, 0..1; a header may state too few samples, or none: then it is the
  * fraction of the source's bytes.
  */
 export async function openInput(

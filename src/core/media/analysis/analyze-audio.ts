@@ -23,9 +23,9 @@ export interface MusicAnalysis extends Rhythm {
   seconds: number
   /** Null if there are no tones. */
   key: (Key & { tuningCents: number }) | null
-  /** By beat, over the whole piece; empty if it is shorter than a second. */
+  /** Chords of the whole piece, which change on beats; empty if it is shorter than a second. */
   chords: Chord[]
-  /** Parts of the piece, with the same label where they repeat; empty if it is shorter than a second. */
+  /** Sections of the piece; repeats share a label. Empty if it is shorter than a second. */
   sections: Section[]
   /** Passages of at least half a second below -60 dBFS, in seconds. */
   silence: { start: number; end: number }[]
@@ -38,8 +38,8 @@ const beatsOfUnknownBar = 4
 const unknownBarSeconds = 2
 
 /**
- * Tempo, beats, bars, key, chords, sections and silence of a stream of any rate and number of channels. Keeps about
- * 4 kB per second.
+ * Returns tempo, beats, bars, key, chords, sections and silence of a stream of any rate and number of channels. Keeps
+ * about 4 kB per second of audio.
  *
  * @param tracker finds beats and bars instead of the textbook methods; the caller closes it
  */

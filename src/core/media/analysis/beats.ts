@@ -4,8 +4,8 @@ import { framesPerChroma, framesPerSecond } from './spectral-features.js'
 const tightness = 100
 
 /**
- * The frames of the beats: on strong onsets about one period apart, by dynamic programming over the whole piece (D. P.
- * W. Ellis, Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
+ * Returns the frames of the beats, which lie on strong onsets about one period apart, by dynamic programming over the
+ * whole piece (D. P. W. Ellis, Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
  *
  * @param onsets as `flattened` returns them
  */
@@ -28,7 +28,7 @@ export function trackBeats(onsets: Float32Array, bpm: number): number[] {
     }
     scores[i] = local[i]! + best
   }
-  // The last beat is the best end within the last period.
+  // The last beat has the best score of the last period.
   let last = -1
   for (let i = Math.max(0, local.length - Math.ceil(period)); i < local.length; i++)
     if (last < 0 || scores[i]! > scores[last]!) last = i
@@ -57,7 +57,7 @@ export interface Bars {
 }
 
 /**
- * Which beats begin bars: those with strong low onsets and changes of harmony. Tries bars of four and three beats;
+ * Finds the beats that begin bars, by strong low onsets and changes of harmony. Tries bars of four and three beats;
  * three must be clearly better, because most music has four.
  *
  * @returns undefined for less than two bars
@@ -99,7 +99,7 @@ function strongestNear(values: Float32Array, frame: number): number {
 
 function meanChroma(chroma: readonly Float32Array[], from: number, to: number): Float32Array {
   const sum = new Float32Array(12)
-  // A frame of chroma covers four of its steps; the one that ends two steps later is centred on this moment.
+  // A chroma frame spans four hops; the one that is centred on this moment ends two hops later.
   const [first, last] = [Math.floor(from / framesPerChroma) + 2, Math.ceil(to / framesPerChroma) + 1]
   for (let i = first; i <= Math.max(first, last); i++) chroma[i]?.forEach((value, pitch) => (sum[pitch]! += value))
   return sum
@@ -122,7 +122,7 @@ function normalised(values: readonly number[]): number[] {
   return values.map((value) => (deviation > 0 ? (value - mean) / deviation : 0))
 }
 
-/** With a Gaussian of this standard deviation in frames. */
+/** Smooths with a Gaussian; its standard deviation is in frames. */
 function smoothed(values: Float32Array, deviation: number): Float32Array {
   const reach = Math.ceil(3 * deviation)
   const weights = Array.from({ length: 2 * reach + 1 }, (_, i) => Math.exp(-0.5 * ((i - reach) / deviation) ** 2))

@@ -12,7 +12,7 @@ export interface Chord {
 export const pitchNames = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 const noChord = 'N'
 
-/** Semitones above the root, by what follows the root in the name. */
+/** Semitones above the root, by the suffix of the chord's name. */
 const qualities: readonly [suffix: string, tones: readonly number[]][] = [
   ['', [0, 4, 7]],
   ['m', [0, 3, 7]],
@@ -22,21 +22,21 @@ const qualities: readonly [suffix: string, tones: readonly number[]][] = [
 ]
 
 /*
- * Fitted to 40 rendered songs on their own (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others mixed
- * with drums and voices of other songs; the optima are wide, hence rounded.
+ * These values were fitted to 40 rendered songs on their own (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to
+ * 40 others mixed with drums and voices of other songs; the optima are wide, so the values are rounded.
  */
-/** How much likelier a better-fitting chord is. */
+/** Factor from the fit of a chord to its log likelihood. */
 const sharpness = 24
-/** The weight of the root in the bass, and of the fifth relative to it. */
+/** Weight of the root in the bass, and of the fifth relative to the root. */
 const bassWeight = 0.18
 const fifthInBass = 0.3
-/** The third and the fifth harmonic of each tone, relative to it. */
+/** Strengths of the third and the fifth harmonic, relative to their tone. */
 const [thirdHarmonic, fifthHarmonic] = [0.18, 0.07]
-/** What a fourth tone must improve, because it never makes the fit worse. */
+/** Penalty for a fourth tone, which can only improve the fit. */
 const fourthTone = 1
-/** Tones that are all alike fit no chord; the weight keeps weak chords from being none. */
+/** Weight of equally strong tones as evidence for no chord; less than 1, so that weak chords are still found. */
 const flatWeight = 0.86
-/** Tones far below the median are more likely noise or an echo: weight of the logarithm beyond a margin. */
+/** Tones far below the median are probably noise or an echo: weight of their log ratio beyond a margin. */
 const weakWeight = 4
 const weakMargin = 0.5
 /** Probability that a chord continues over the next border. */
@@ -53,13 +53,13 @@ const templates = qualities.flatMap(([suffix, steps]) => pitchNames.map((_, root
 const flat = direction(new Float64Array(12).fill(1))
 
 /**
- * The chords of a piece: major and minor triads, three kinds of sevenths, or none. Templates with overtones are
- * compared with the tones between the borders of a grid, the bass apart; the likeliest sequence is found by Viterbi's
- * method (A. Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden Markov Models, ISMIR
- * 2003).
+ * Returns the chords of a piece: major and minor triads, three kinds of sevenths, or none. Compares the tones between
+ * the borders of a grid, and separately the bass, with templates that include overtones, and finds the likeliest
+ * sequence by Viterbi's method (A. Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden
+ * Markov Models, ISMIR 2003).
  *
  * @param grid borders in seconds at which chords may change, usually beats
- * @returns chords that follow each other without a gap over the whole grid
+ * @returns chords without gaps over the whole grid
  */
 export function chordSequence({ treble, bass }: Harmony, grid: readonly number[]): Chord[] {
   const roots = meansBetween(bass, grid)
@@ -92,7 +92,7 @@ function templateOf(root: number, suffix: string, steps: readonly number[]): Tem
 }
 
 /**
- * Log likelihoods of all templates, and of no chord at the end.
+ * Log likelihoods of all templates, followed by that of no chord.
  *
  * @param forNone further evidence for no chord
  */

@@ -5,7 +5,7 @@ const framesPerSegment = 4
 export const segmentSeconds = (framesPerSegment * 2048) / 22_050
 /** Probability that a chord continues in the next segment. */
 const stay = 0.9
-/** How much likelier a better-fitting chord is, and the weight of its root in the bass relative to its tones. */
+/** Factor from the fit of a chord to its log likelihood, and weight of its root in the bass relative to its tones. */
 const sharpness = 8
 const bassWeight = 0.5
 /** A chord of another root may have its fifth in the bass. */
@@ -19,12 +19,12 @@ export function indexOf(root: number, mode: Mode): number {
 }
 
 /**
- * How likely each major and minor triad is in each segment of a piece: a hidden Markov model whose chords last, fitted
- * to templates of three tones, with the bass apart (T. Fujishima, Realtime Chord Recognition of Musical Sound, ICMC
- * 1999; A. Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden Markov Models, ISMIR
- * 2003).
+ * Probabilities of all major and minor triads in each segment of a piece: from a hidden Markov model in which chords
+ * last, fitted to templates of three tones, with the bass apart (T. Fujishima, Realtime Chord Recognition of Musical
+ * Sound, ICMC 1999; A. Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden Markov
+ * Models, ISMIR 2003).
  *
- * @returns for each segment 24 numbers that sum to 1, by `indexOf`
+ * @returns for each segment 24 numbers that sum to 1, indexed by `indexOf`
  */
 export function chordProbabilities({ all, bass }: Chroma): Float64Array[] {
   const fits: Float64Array[] = []
@@ -60,14 +60,14 @@ function fitsOf(tones: Float64Array, bass: Float64Array): Float64Array {
   return fits
 }
 
-/** One segment forward or back: the chord stays or changes to any other. */
+/** Moves the probabilities on by a segment, forward or back: the chord stays or changes to any other. */
 function moved(chances: Float64Array): Float64Array {
   const move = (1 - stay) / (chances.length - 1)
   const sum = total(chances)
   return chances.map((chance) => move * sum + (stay - move) * chance)
 }
 
-/** The sum of the frames with a length of 1. */
+/** The sum of the frames, scaled to a length of 1. */
 function direction(frames: readonly Float32Array[]): Float64Array {
   const sum = new Float64Array(12)
   for (const frame of frames) frame.forEach((value, pitch) => (sum[pitch]! += value))

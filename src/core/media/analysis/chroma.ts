@@ -3,33 +3,33 @@ const lowestToneHertz = 41
 const highestToneHertz = 1050
 /** Below this, a tone is usually the root of the chord. */
 const highestBassHertz = 143
-/** Range of tones that indicate chords, and how far a peak must rise above the mean around it to be a tone. */
+/** Highest tone that indicates chords, and by what factor a peak must exceed the mean around it to be a tone. */
 const highestChordHertz = 1500
 const prominence = 1.5
-/** The mean is over a fifth of the frequency on both sides, at least over this many bins. */
+/** The mean spans a fifth of the frequency on either side, and at least this many bins. */
 const fewestBinsAround = 10
-/** Exponents of each tone and of their sum, so that quiet tones of a chord count beside loud ones. */
+/** Exponents of each tone and of the sum of tones, so that quiet tones of a chord count beside loud ones. */
 const [toneExponent, sumExponent] = [0.5, 0.8]
 /** Steps per semitone in the search for the tuning. */
 const tuningSteps = 20
-/** The tuning is measured on this many first frames with tones (24 s). */
+/** Number of first frames with tones that determine the tuning (24 s). */
 const tuningFrames = 256
 
 /** Tones by pitch class, from C on, over the time of a piece. */
 export interface Chroma {
-  /** Frames of twelve that sum to 1, or are all zero. */
+  /** Frames of twelve shares that sum to 1, or are all zero. */
   all: Float32Array[]
-  /** The shares of them that are in the bass. */
+  /** The parts of these shares that are in the bass. */
   bass: Float32Array[]
 }
 
-/** Tones that stand out from noise, above the bass and in it, in the frames of the chroma. */
+/** Tones that stand out from noise, in the treble and in the bass, frame by frame as in the chroma. */
 export interface Harmony {
   treble: Float32Array[]
   bass: Float32Array[]
 }
 
-/** By steps of a semitone from C on. */
+/** Strengths of tones by steps of a fraction of a semitone, from C on. */
 interface Tones {
   all: Float32Array
   bass: Float32Array

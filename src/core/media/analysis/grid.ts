@@ -1,8 +1,8 @@
 import { chromaSeconds } from './spectral-features.js'
 
 /**
- * Divides a piece from its start to its end: at the given times, and before the first and after the last one in steps
- * of the same mean length. Pieces at the ends are half to one and a half steps long.
+ * Divides a piece at the given times and, before the first and after the last of them, in steps of their mean length.
+ * The parts at both ends are half to one and a half steps long.
  *
  * @param times two or more, in seconds, ascending
  * @returns the borders, from 0 to `end`
@@ -20,12 +20,12 @@ export function gridOver(times: readonly number[], end: number): number[] {
   return [0, ...inner, end]
 }
 
-/** Borders at a constant distance, for pieces without beats. */
+/** Evenly spaced borders, for pieces without beats. */
 export function evenGrid(stepSeconds: number, end: number): number[] {
   return gridOver([0, stepSeconds], Math.max(end, stepSeconds))
 }
 
-/** The mean of the frames of chroma (or timbre) between each border and the next; without any, the nearest frame. */
+/** The mean of the chroma (or timbre) frames between each two borders; if there are none, the nearest frame. */
 export function meansBetween(frames: readonly Float32Array[], grid: readonly number[]): Float64Array[] {
   let next = 0
   return grid.slice(1).map((end) => {
@@ -45,7 +45,7 @@ export function direction(values: Float64Array): Float64Array {
 }
 
 export function dot(one: Float64Array, other: Float64Array): number {
-  // A loop, as sections compare millions of pairs.
+  // A plain loop for speed: sections compare millions of pairs.
   let sum = 0
   for (let i = 0; i < one.length; i++) sum += one[i]! * other[i]!
   return sum

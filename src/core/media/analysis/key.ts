@@ -5,7 +5,7 @@ import type { Chroma } from './chroma.js'
 type Profile = Record<Mode, readonly number[]>
 
 /**
- * How well each pitch class fits a key of C in written music (D. Temperley, Music and Probability, 2007, table 6.1: the
+ * Fit of each pitch class to a key of C in written music (D. Temperley, Music and Probability, 2007, table 6.1: the
  * Kostka-Payne corpus).
  */
 const writtenProfile: Profile = {
@@ -14,8 +14,8 @@ const writtenProfile: Profile = {
 }
 
 /**
- * The same in records of dance music, which has loops and few cadences (A. Faraldo et al., Key Estimation in Electronic
- * Dance Music, ECIR 2016).
+ * The same in recordings of dance music, which has loops and few cadences (A. Faraldo et al., Key Estimation in
+ * Electronic Dance Music, ECIR 2016).
  */
 const recordedProfile: Profile = {
   major: [0.1652, 0.0475, 0.0829, 0.0669, 0.0999, 0.0927, 0.0529, 0.1316, 0.0522, 0.0744, 0.0694, 0.0643],
@@ -47,7 +47,7 @@ const dominantsOf: Record<Mode, readonly Mode[]> = { major: ['major'], minor: ['
  * distorted, filtered and reverberated, so that right answers are as frequent as the confidence says.
  */
 const weights = { written: 2.5, recorded: 4, ownChords: 6, tonicChord: 1, cadences: 4, first: 2 }
-/** Length of the first chord of a piece. */
+/** Number of segments that count as the first chord of a piece. */
 const edgeSegments = Math.round(2.2 / segmentSeconds)
 
 export interface Key {
@@ -55,16 +55,16 @@ export interface Key {
   name: string
   tonic: string
   mode: Mode
-  /** 0..1: how much likelier it is than the next one. */
+  /** 0..1: how much likelier this key is than the next candidate. */
   confidence: number
 }
 
 /**
- * The key that most clues speak for: how all tones correlate with its profiles (C. L. Krumhansl, Cognitive Foundations
- * of Musical Pitch, 1990, chapter 4), and, of the chords that are likely, the share that belongs to it, the share of
- * its tonic, the share of the changes that lead from its dominant to its tonic, and whether the first is its tonic (key
- * from chords: K. Noland and M. Sandler, Key Estimation Using a Hidden Markov Model, ISMIR 2006). Tones alone confuse a
- * key with its relative one; chords alone fail in music of few chords.
+ * Estimates the key from several clues: how all tones correlate with its profiles (C. L. Krumhansl, Cognitive
+ * Foundations of Musical Pitch, 1990, chapter 4), and, of the likely chords, the share that belongs to the key, the
+ * share of its tonic, the share of the changes that lead from its dominant to its tonic, and whether the first is its
+ * tonic (key from chords: K. Noland and M. Sandler, Key Estimation Using a Hidden Markov Model, ISMIR 2006). Tones
+ * alone confuse a key with its relative key; chords alone fail in music of few chords.
  *
  * @returns undefined if there are no tones
  */
@@ -104,13 +104,13 @@ export function estimateKey(chroma: Chroma): Key | undefined {
   return { name: `${best!.tonic} ${best!.mode}`, tonic: best!.tonic, mode: best!.mode, confidence }
 }
 
-/** The share of all changes of chords that lead from one to another. */
+/** Returns the share of all chord changes that lead from one chord to another. */
 function changesOf(chords: readonly Float64Array[]): (from: number, to: number) => number {
   const counts = Array.from({ length: 24 }, () => new Float64Array(24))
   let sum = 0
   for (let i = 1; i < chords.length; i++) {
     chords[i - 1]!.forEach((before, from) => {
-      // Most are next to impossible.
+      // Most chords are next to impossible.
       if (before < 0.01) return
       chords[i]!.forEach((after, to) => {
         if (from === to) return

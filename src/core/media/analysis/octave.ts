@@ -1,24 +1,24 @@
 import { fastestBpm, slowestBpm } from './tempo.js'
 
-/** Every second beat is no beat if its accents are weaker than this part of the others' ... */
+/** Every second beat is dropped if its accents are weaker than this fraction of the others' ... */
 const weakest = 0.2
-/** ... and what lies between the beats is weaker than this part of its own: else it divides beats as a beat does. */
+/** ... and those between beats are weaker than this fraction of its own; otherwise it divides time as a beat does. */
 const divided = 0.5
-/** What lies halfway between beats is a beat as well if its accents are stronger than this part of theirs. */
+/** Midpoints between beats are beats as well if their accents exceed this fraction of the beats'. */
 const strongest = 0.8
-/** Frames around a beat in which its accent is looked for. */
+/** Frames on each side of a beat in which its accent may lie. */
 const reach = 3
 
 /**
- * Whether the beats are counted twice as fast as people would, or half as fast, by the loudness of every second beat,
- * and of what lies between beats. Onsets alone do not tell: a quiet hat that repeats on every half beat is as regular
- * as the drums. The two bounds were found on rendered pieces: in those with the right tempo, every second beat had 0.27
- * or more, and what lies between had 0.64 or less.
+ * Corrects beats that are counted twice or half as fast as people would, by the loudness of every second beat and of
+ * the midpoints between beats. Onsets alone do not tell: a quiet hat that repeats on every half beat is as regular as
+ * the drums. The two bounds were found on rendered pieces: in those with the right tempo, every second beat had 0.27 or
+ * more, and the midpoints had 0.64 or less.
  *
  * @param beats frames
  * @param accents by frame: the increase of loudness
  * @param lowAccents the same for the bass
- * @returns the beats that count, or `'between'` if there is another one between each two
+ * @returns the beats that count, or `'between'` if another beat lies between each two
  */
 export function countedBeats(
   beats: number[],

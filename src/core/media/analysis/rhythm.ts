@@ -1,33 +1,33 @@
 import type { BeatTimes } from './beats/beat-times.js'
 
 export interface Rhythm {
-  /** Null where nothing repeats. */
+  /** Null if nothing repeats. */
   tempo: {
     bpm: number
     confidence: number
     /**
-     * The tempo, and its half or its double, which some would count instead; strength (0..1) is how regular the onsets
-     * are there. A model that finds the beats gives none.
+     * The tempo, and the half or double that some people would count instead; strength (0..1) is how regular the
+     * onsets are at that tempo. Absent if a model found the beats.
      */
     candidates?: { bpm: number; strength: number }[]
   } | null
   /** Times in seconds. */
   beats: number[]
-  /** The beats that begin bars; null if there are less than two bars. */
+  /** The beats that begin bars; null if there are fewer than two bars. */
   downbeats: { beatsPerBar: number; times: number[]; confidence: number } | null
 }
 
-/** An interval belongs to the tempo if it differs from the usual one by less than this part of it. */
+/** An interval belongs to the tempo if it differs from the median by less than this fraction of it. */
 const steadiness = 0.1
 
 /**
- * The rhythm from beats and first beats of bars. Confidence is the share of intervals, or of bars, that are as usual.
+ * Returns the rhythm of beats and downbeats. Confidence is the share of intervals, or of bars, of the usual length.
  */
 export function rhythmOf({ beats, downbeats }: BeatTimes): Rhythm {
   const intervals = beats.slice(1).map((time, index) => time - beats[index]!)
   const usual = [...intervals].sort((one, other) => one - other).at(intervals.length >> 1)
   if (usual === undefined) return { tempo: null, beats, downbeats: null }
-  // A pause, or missed beats, count as many beats as fit into them.
+  // A pause, or a run of missed beats, counts as the number of beats that fit into it.
   let position = 0
   const positions = [0, ...intervals.map((interval) => (position += Math.max(1, Math.round(interval / usual))))]
   const steady = intervals.filter((interval) => Math.abs(interval / usual - 1) < steadiness)
@@ -45,9 +45,9 @@ export function rhythmOf({ beats, downbeats }: BeatTimes): Rhythm {
 }
 
 /**
- * The tempo of the line that fits the beats best: finer than the frames.
+ * Returns the tempo of the line that fits the beats best, which is more precise than the frames.
  *
- * @param positions which beat each is, counted from any one. Default: each is the next one
+ * @param positions the number of each beat, counted from any of them. Default: consecutive numbers
  */
 export function bpmOf(times: readonly number[], positions: readonly number[] = [...times.keys()]): number {
   const meanOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length

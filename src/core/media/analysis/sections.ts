@@ -4,24 +4,24 @@ export interface Section {
   /** In seconds. */
   start: number
   end: number
-  /** `A`, `B` and so on in the order in which they first come; sections that sound alike have the same. */
+  /** `A`, `B` and so on by first appearance; sections that sound alike share a label. */
   label: string
 }
 
 /*
- * Fitted to 40 rendered songs on their own (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others mixed
- * with drums and voices of other songs; rounded.
+ * These values were fitted to 40 rendered songs on their own (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to
+ * 40 others mixed with drums and voices of other songs; rounded.
  */
 /** The weight of timbre against harmony. */
 const timbreWeight = 0.35
 /** Bars on both sides of a border that are compared. */
 const reach = 6
 const fewestBars = 6
-/** How much less alike the bars across a border are than those on each side, in standard deviations of any two. */
+/** Least novelty of a border: how much less alike bars across it are than on each side, in standard deviations. */
 const leastNovelty = 0.4
-/** How alike sections of the same label are, in standard deviations above the mean of any two bars. */
+/** Least likeness of sections with the same label, in standard deviations above the mean of any two bars. */
 const leastLikeness = 0.9
-/** Mean and deviation are of at most this many bars, evenly spread, so that the time does not grow with the square. */
+/** Mean and deviation are taken over at most this many bars, evenly spread, so that the time is not quadratic. */
 const mostBarsCompared = 500
 const partsPerBar = 4
 
@@ -31,9 +31,9 @@ interface Bar {
 }
 
 /**
- * The sections of a piece and which of them repeat, from how alike its bars are in harmony and timbre. Borders are
- * where novelty peaks (J. Foote, Automatic Audio Segmentation Using a Measure of Audio Novelty, ICME 2000); sections
- * have the same label if one has the bars of the other in the same order.
+ * Finds the sections of a piece and their repeats by the likeness of its bars in harmony and timbre. Borders are where
+ * novelty peaks (J. Foote, Automatic Audio Segmentation Using a Measure of Audio Novelty, ICME 2000); sections have the
+ * same label if one has the bars of the other in the same order.
  *
  * @param tones frames of chroma
  * @param timbre frames of levels in bands, in step with the chroma
@@ -91,7 +91,7 @@ function centered(vectors: readonly Float64Array[]): Float64Array[] {
 
 type Likeness = (one: number, other: number) => number
 
-/** In standard deviations above the mean of bars that are not neighbors. */
+/** Likeness in standard deviations above the mean of bars that are not neighbours. */
 function standardized(likeness: Likeness, count: number): Likeness {
   const step = Math.ceil(count / mostBarsCompared)
   let [sum, squares, pairs] = [0, 0, 0]
@@ -116,9 +116,9 @@ function likenessOf(bars: readonly Bar[]): Likeness {
   }
 }
 
-/** The first bar of each section, and the number of bars at the end. */
+/** The first bar of each section, followed by the number of bars. */
 function bordersOf(alike: Likeness, count: number): number[] {
-  /** A bar may be matched by its neighbors: what repeats after two or four bars is no border. */
+  /** Compares a bar with neighbours too: where a pattern of two or four bars repeats, there is no border. */
   const nearest = (one: number, other: number) =>
     Math.max(
       ...[-2, -1, 0, 1].map((by) => (other + by >= 0 && other + by < count ? alike(one, other + by) : -Infinity)),
@@ -143,7 +143,7 @@ function bordersOf(alike: Likeness, count: number): number[] {
   return [0, ...borders.sort((one, other) => one - other), count]
 }
 
-/** How alike the shorter one is to the best-fitting part of the longer one, bar by bar. */
+/** Likeness of the shorter section to the best-fitting part of the longer one, bar by bar. */
 function sectionLikeness(
   alike: Likeness,
   one: { first: number; count: number },

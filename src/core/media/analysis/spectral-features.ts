@@ -2,10 +2,10 @@ import type { AudioStream } from '../dsp/audio-stream.js'
 import { periodicHann, RealFft } from '../dsp/fft.js'
 import { type Chroma, ChromaGatherer, type Harmony } from './chroma.js'
 
-/** The features are of mono audio at this rate. */
+/** Sample rate of the mono audio that is analysed. */
 export const analysisRate = 22_050
 const hop = 256
-/** Features of onsets each second. */
+/** Frames of onsets per second. */
 export const framesPerSecond = analysisRate / hop
 const onsetWindow = 1024
 const chromaWindow = 8192
@@ -13,7 +13,7 @@ const chromaHop = 2048
 export const framesPerChroma = chromaHop / hop
 
 const bandsPerOctave = 4
-/** Bands in each broad one, for timbre: an octave. */
+/** Number of bands in a broad band, for timbre: an octave. */
 const bandsPerBroadBand = 4
 const lowestBandHertz = 40
 const lowBandHertz = 160
@@ -23,7 +23,7 @@ export interface SpectralFeatures {
   /** Increase of the spectrum from frame to frame: in all bands, and in those below 160 Hz. */
   onsets: Float32Array
   lowOnsets: Float32Array
-  /** The same of all bands, but loud ones count for more than quiet ones. */
+  /** The same in all bands, but loud bands count for more than quiet ones. */
   accents: Float32Array
   /** Root mean square of each frame. */
   levels: Float32Array
@@ -91,7 +91,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
   }
 }
 
-/** The latest samples, hop by hop. */
+/** Window of the latest samples, which moves hop by hop. */
 class Windows {
   readonly #history = new Float32Array(chromaWindow)
   #filled = 0

@@ -11,13 +11,13 @@ export interface Tempo {
   bpm: number
   /** 0..1: how regular the onsets are at that tempo. */
   confidence: number
-  /** 0..1: the same of another tempo. */
+  /** 0..1: the same for another tempo. */
   strengthAt(bpm: number): number
 }
 
 /**
- * The tempo that repeats most: the autocorrelation of the onsets in windows, weighted by how common a tempo is (D. P.
- * W. Ellis, Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
+ * Returns the tempo that repeats most, by the autocorrelation of the onsets in windows, weighted by how common a tempo
+ * is (D. P. W. Ellis, Beat Tracking by Dynamic Programming, Journal of New Music Research 36, 2007).
  *
  * @param onsets as `flattened` returns them
  * @returns undefined if nothing repeats
@@ -46,7 +46,7 @@ export function estimateTempo(onsets: Float32Array): Tempo | undefined {
   return { bpm, confidence: strengthAt(bpm), strengthAt }
 }
 
-/** The onsets without their slow mean, in units of their standard deviation, and none below zero. */
+/** How far onsets exceed their moving average, in standard deviations; zero where they are below it. */
 export function flattened(onsets: Float32Array): Float32Array {
   const reach = Math.round(framesPerSecond / 2)
   const result = new Float32Array(onsets.length)

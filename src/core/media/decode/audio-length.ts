@@ -18,10 +18,10 @@ const tellingSeconds = 10
 const tellingSecondsAlone = 60
 
 /**
- * Whether a file is really too long if its header says so: headers may be wrong. It is decoded until there is too much
- * audio, or until a part of its bytes confirms the header.
+ * Reports whether a file whose header states too much is really too long: headers may be wrong. Decodes until there is
+ * too much audio, or until a part of the bytes confirms the header.
  *
- * @param readBytes how many bytes of the file the stream has read
+ * @param file `readBytes` is how many bytes of it the stream has read
  */
 export async function isTooLong(
   { blocks, sampleRate }: AudioStream,
@@ -45,7 +45,7 @@ export function tooLong(maxSeconds: number): StemworkError {
 }
 
 /**
- * A sentence on the difference between the length that a file states and what was decoded, if it is more than padding.
+ * Describes the difference between the stated and the decoded length in a sentence, if it is more than padding.
  */
 export function lengthDifference(stated: number, decoded: number): string | undefined {
   if (Math.abs(stated - decoded) <= paddingSeconds) return undefined

@@ -15,7 +15,7 @@ interface Decoded {
   sampleRate: number
 }
 
-/** Takes encoded bytes piece by piece, and at the end nothing; returns the samples that these complete. */
+/** Takes encoded bytes piece by piece, and `undefined` at the end; returns the samples that each call completes. */
 export interface CodecDecoder {
   (bytes?: Uint8Array): Promise<Decoded>
   free(): void
@@ -24,7 +24,7 @@ export interface CodecDecoder {
 /** Loads a decoder by the name that `audio-decode` has for its codec. */
 export type CodecLoader = (codec: string) => Promise<CodecDecoder>
 
-/** What is to be decoded. */
+/** Encoded audio and its decoder. */
 export interface Encoded {
   codec: string
   load: CodecLoader
@@ -50,10 +50,10 @@ export async function openCodec({ pieces, ...encoded }: Encoded): Promise<AudioS
   return await openLinks(encoded, [pieces])
 }
 
-/** Each link costs a decoder, however short it is. Those beyond this number are left to the decoder of the last one. */
+/** Each link costs a decoder, however short it is. The last decoder also takes all links beyond this number. */
 export const mostLinks = 100
 
-/** The same for what was joined end to end: each link has a decoder of its own, which knows where its audio ends. */
+/** The same for files joined end to end: each link has its own decoder, which knows where its audio ends. */
 export async function openLinks(
   encoded: Omit<Encoded, 'pieces'>,
   links: AsyncIterable<EncodedPieces> | Iterable<EncodedPieces>,
@@ -75,8 +75,8 @@ export async function openLinks(
 }
 
 /**
- * Decoders keep what they do not understand yet and copy it for each piece. So after this many pieces without audio the
- * pieces are made larger, and in the end the file is given up. Pieces, not bytes: the index of a long file is one.
+ * Decoders buffer bytes that they cannot decode yet and copy them for each piece. So after this many pieces without
+ * audio, pieces are made larger, and finally the decoder gives up. Pieces, not bytes: the index of a long file is one.
  */
 const patiencePieces = 64
 const impatientPieceBytes = 128 * 1024
@@ -207,7 +207,7 @@ function describe({ channels, sampleRate }: RatedBlock): string {
 }
 
 async function createDecoder(codec: string, load: CodecLoader): Promise<CodecDecoder> {
-  // Without WebAssembly the fault is not the file's.
+  // Checked first: a platform without WebAssembly is not the file's fault.
   requireSimd()
   return quietly(() => load(codec))
 }

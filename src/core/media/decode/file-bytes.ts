@@ -17,7 +17,7 @@ export interface ReadableBytes {
 export interface FileBytes extends ReadableBytes {
   /** Consecutive pieces of `[from, to)`. Rejects with the signal's reason once it is aborted. */
   pieces(options: { from?: number; to?: number; pieceBytes: number }): AsyncGenerator<Uint8Array, void, undefined>
-  /** The same for ranges of the file in any order; what lies outside them is not needed. */
+  /** The same for ranges of the file in any order; bytes outside them are not read. */
   ranges(ranges: Iterable<Range>): AsyncGenerator<Uint8Array, void, undefined>
   /** Fraction of the file that `pieces` or `ranges` has returned so far. */
   readFraction(): number
@@ -75,7 +75,7 @@ export function fileBytes(source: ReadableBytes, signal?: AbortSignal): FileByte
         yield bytes
       }
     } finally {
-      // Afterwards nothing holds the file open.
+      // Waits for the read ahead, so that nothing holds the file open afterwards.
       await next?.catch(() => undefined)
     }
     furthest = Math.max(furthest, end)

@@ -2,13 +2,13 @@ import { latin1, viewOf } from '../bytes.js'
 
 /**
  * Some decoders of lossless integers divide by the largest value, 32,767 for 16 bits, instead of by 32,768 as
- * everything else does: that of FLAC in MP4 and Matroska for all samples, those of WavPack and TTA for the positive
- * ones. This makes their samples exact again.
+ * everything else does: FLAC decoders for MP4 and Matroska for all samples, those of WavPack and TTA for positive
+ * samples. The correction makes the samples exact again.
  */
 export function integerSteps(codec: string) {
   let found: { bits: number; negative: boolean } | undefined
   return {
-    /** Looks for the width of the samples in bytes that the decoder gets. */
+    /** Looks for the bit depth of the samples in the decoder's input. */
     look(bytes: Uint8Array): void {
       if (found) return
       const bits = widths[codec]?.(bytes)
@@ -28,9 +28,9 @@ export function integerSteps(codec: string) {
   }
 }
 
-/** A float holds no more. */
+/** A 32-bit float holds no more. */
 const mostBits = 24
-/** These divide negative samples by 32,768. */
+/** Codecs whose decoders divide negative samples by 32,768. */
 const dividesByTwo = new Set(['wv', 'tta'])
 
 const widths: Record<string, (bytes: Uint8Array) => number | undefined> = {
@@ -41,7 +41,7 @@ const widths: Record<string, (bytes: Uint8Array) => number | undefined> = {
   webm: (bytes) => flacBits(bytes, 'fLaC'),
 }
 
-/** Bytes in which a header is looked for. */
+/** Number of bytes that are searched for a header. */
 const searched = 64 * 1024
 
 function find(bytes: Uint8Array, mark: string, length: number): DataView | undefined {

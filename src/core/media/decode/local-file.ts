@@ -21,7 +21,7 @@ export async function localFile(path: string): Promise<ReadableBytes> {
   }
 }
 
-/** The bytes from there on, as many as the memory holds: fewer at the end of the file. */
+/** Fills the memory with the bytes from `position` on; returns the filled part, shorter at the end of the file. */
 export async function readInto<Memory extends Uint8Array>(
   file: FileHandle,
   memory: Memory,

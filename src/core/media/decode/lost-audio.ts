@@ -1,8 +1,8 @@
-/** A longer gap is a wrong number, not a loss: what follows is then joined to what came before. */
+/** A longer gap is a wrong number, not a loss: the audio after it is then joined to the audio before it. */
 export const longestGapSeconds = 600
 const blockSamples = 65_536
 
-/** Silence in place of lost audio: blocks of one plane per channel, each with what else is said of it. */
+/** Silence in place of lost audio: blocks of one plane per channel, each with the given facts. */
 export function* silence<Facts>(
   sampleCount: number,
   channelCount: number,

@@ -8,7 +8,7 @@ import { demuxers, type ForeignFormat, foreignFormats, type InputFormat } from '
 import { openTransportStream } from './mpeg/transport-stream.js'
 import { UndecodedError } from './undecoded.js'
 
-/** Programs that may decode what the decoders in the package cannot. */
+/** Programs that may decode files that the package's decoders cannot. */
 export interface Decoders {
   /** `true` for the `ffmpeg` on the `PATH`, or the program's path. */
   ffmpeg?: boolean | string
@@ -48,7 +48,7 @@ async function openWithoutFfmpeg(
   error: UndecodedError,
   signal: AbortSignal | undefined,
 ): Promise<AudioStream> {
-  // Nor does ffmpeg know how long the frames are.
+  // ffmpeg does not know how long the frames are either.
   if (format === 'free-mp3') throw error.toBadInput('Decode it with mpg123 or LAME, and send WAV or FLAC.')
   if (format !== 'mpeg-ts') throw error.toBadInput()
   const file = fileBytes(await localFile(path), signal)

@@ -14,7 +14,7 @@ import { UndecodedError } from './undecoded.js'
 import { openWav } from './pcm/wav-reader.js'
 import { withWarnings } from './with-warnings.js'
 
-/** Where the audio begins, after tags, and its first bytes. */
+/** Position of the audio, after tags, and its first bytes. */
 export interface Head {
   bytes: Uint8Array
   position: number
@@ -64,7 +64,7 @@ export async function openFormat(
       const sound = await openMp4(file, codecPieceBytes)
       const { seconds, warnings } = sound
       const stream = withWarnings(await decode('mp4', sound.pieces), () => warnings)
-      // What was cut off need not be told twice.
+      // The warnings already say what was cut off.
       return { stream: { ...stream, statedSeconds: warnings.length > 0 ? undefined : seconds }, seconds }
     }
     case 'vorbis':

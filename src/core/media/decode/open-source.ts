@@ -20,13 +20,13 @@ export interface OpenSourceOptions {
    */
   maxSeconds?: number
   /**
-   * Begins at this sample where the file has this rate and can be read from anywhere; else, `firstSample` of the stream
-   * is 0.
+   * Begins at this sample if the file has this rate and allows random access; otherwise at the start (see
+   * `firstSample` of the stream).
    */
   seek?: { sample: number; sampleRate: number }
   /** The decoders of compressed formats. */
   load: CodecLoader
-  /** Opens what the decoders here cannot, or says why it cannot be opened. */
+  /** Opens a file that the decoders here cannot, or throws an error that says why not. */
   openOther(format: InputFormat | ForeignFormat, error: UndecodedError): Promise<AudioStream>
 }
 
@@ -69,7 +69,7 @@ function missingBytes({ format, bytes, position }: FoundAudio, size: number): st
   return [`The file states a size of ${stated} bytes, but has ${size}: it was cut off.`]
 }
 
-/** With a decoder of the package. A header that states too much is checked against the audio. */
+/** Opens with a decoder of the package. Checks a header that states too much against the audio. */
 async function openOwn(
   source: ReadableBytes,
   file: FileBytes,

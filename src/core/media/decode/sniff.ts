@@ -4,8 +4,8 @@ import { findAdts, findMpegAudio } from './mpeg/frame-sync.js'
 import { oggCodecOf } from './ogg/ogg-stream.js'
 
 /**
- * Formats that can be opened, with ffmpeg's demuxers for them, because some codecs in them only ffmpeg can decode.
- * `mp4` covers M4A, MOV and 3GP; `wav` covers RF64, BW64, RIFX and Wave64.
+ * Formats that can be opened, with the demuxers of ffmpeg, which alone can decode some of their codecs. `mp4` covers
+ * M4A, MOV and 3GP; `wav` covers RF64, BW64, RIFX and Wave64.
  */
 export const demuxers = {
   wav: 'wav',
@@ -33,7 +33,7 @@ export const demuxers = {
 
 export type InputFormat = keyof typeof demuxers
 
-/** Sound, or video with sound, that only ffmpeg can decode: names in words, and the name of ffmpeg's demuxer. */
+/** Formats of audio, or video with sound, that only ffmpeg can decode: a name for messages and ffmpeg's demuxer. */
 export const foreignFormats = {
   'mpeg-ts': { name: 'an MPEG transport stream (TS)', demuxer: 'mpegts' },
   'mpeg-ps': { name: 'an MPEG program stream (MPG, VOB)', demuxer: 'mpeg' },
@@ -63,7 +63,7 @@ interface Signature {
   at?: number
 }
 
-/** Signatures of what can be opened; the first that matches wins. Bytes are given as latin-1 text. */
+/** Signatures of formats that can be opened; the first that matches wins. Bytes are given as latin-1 text. */
 const audioSignatures: readonly (readonly [InputFormat | ForeignFormat, ...Signature[]])[] = [
   ['wav', { bytes: 'RIFF' }, { bytes: 'WAVE', at: 8 }],
   ['wav', { bytes: 'RF64' }, { bytes: 'WAVE', at: 8 }],
@@ -95,7 +95,7 @@ const audioSignatures: readonly (readonly [InputFormat | ForeignFormat, ...Signa
   ['voc', { bytes: 'Creative Voice File' }],
 ]
 
-/** Signatures of what is refused by its own name. */
+/** Signatures of files that are refused, with their names for messages. */
 const refusedSignatures: readonly (readonly [string, ...Signature[]])[] = [
   ['a PNG image', { bytes: '\x89PNG' }],
   ['a JPEG image', { bytes: '\xff\xd8\xff' }],

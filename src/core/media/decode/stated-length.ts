@@ -65,7 +65,7 @@ function oggSeconds(head: Uint8Array, tail: Uint8Array, format: 'vorbis' | 'opus
   return end === undefined ? undefined : end / sampleRate
 }
 
-/** Where pages begin. */
+/** Positions of pages. */
 function* pagesIn(bytes: Uint8Array): Generator<number> {
   const text = latin1(bytes)
   for (let page = text.indexOf('OggS'); page >= 0; page = text.indexOf('OggS', page + 1)) yield page
@@ -89,7 +89,7 @@ function wavpackSeconds(head: DataView): number | undefined {
   return samples === 0xffff_ffff || sampleRate === undefined ? undefined : samples / sampleRate
 }
 
-/** From the file properties object (ASF specification, 3.2): the time to play without that to fill a buffer. */
+/** From the file properties object (ASF specification, 3.2): the play duration without the time to fill a buffer. */
 function asfSeconds(head: Uint8Array): number | undefined {
   const at = latin1(head).indexOf('\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65')
   if (at < 0 || at + 92 > head.length) return undefined
@@ -99,8 +99,8 @@ function asfSeconds(head: Uint8Array): number | undefined {
 }
 
 /**
- * The size that a file states in its first bytes, where they tell no length, or undefined: for a stream they may say
- * that it is unknown.
+ * Returns the file size that the first bytes state, for formats that state no length there; undefined if they say that
+ * it is unknown, as in a stream.
  */
 export function statedBytes(format: string, head: Uint8Array): number | undefined {
   switch (format) {
@@ -133,7 +133,7 @@ function cafBytes(head: Uint8Array): number | undefined {
   return undefined
 }
 
-/** Up to the end of the segment (RFC 8794, 4 and 6): as many bytes as the first one has leading zeros follow it. */
+/** Up to the end of the segment (RFC 8794, 4 and 6); leading zeros of its size count the bytes after the first. */
 function matroskaBytes(head: Uint8Array): number | undefined {
   const at = latin1(head).indexOf('\x18\x53\x80\x67') + 4
   const bytes = Math.clz32(head[at] ?? 0) - 23

@@ -2,8 +2,8 @@ import { badInput, type StemworkError } from '../../engine/errors.js'
 import { damagedFile } from './damaged-file.js'
 
 /**
- * None of our decoders can read the file, for a reason that others may not share. Files that lie about themselves are
- * refused with a `StemworkError` instead and tried by no other.
+ * The package's decoders cannot read the file, but others might. Files that make false claims about themselves are
+ * refused with a `StemworkError` instead, and no other decoder tries them.
  */
 export class UndecodedError extends Error {
   readonly reason: 'unsupported_format' | 'decode_failed'
@@ -18,7 +18,7 @@ export class UndecodedError extends Error {
     this.reason = reason
   }
 
-  /** The error for whoever sent the file, where there is no other decoder. */
+  /** The error for the sender of the file, if there is no other decoder. */
   toBadInput(advice = 'Send its sound as WAV, FLAC or MP3, or have ffmpeg allowed as a decoder here.'): StemworkError {
     if (this.reason === 'decode_failed') return damagedFile(this.message, this.cause)
     return badInput('unsupported_format', `${this.message} ${advice}`, this.cause)

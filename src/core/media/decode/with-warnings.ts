@@ -1,6 +1,6 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 
-/** The stream with further warnings, which are asked for when its blocks have ended. */
+/** Adds warnings to a stream; `further` is called when its blocks have ended. */
 export function withWarnings(stream: AudioStream, further: () => readonly string[]): AudioStream {
   const warnings: string[] = []
   return {

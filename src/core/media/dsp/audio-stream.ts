@@ -19,14 +19,13 @@ export interface AudioStream {
   sampleCount: number | undefined
   /** Length that the source states, if it does. The audio may turn out shorter or longer; `warnings` then says so. */
   statedSeconds?: number
-  /** What was lost or fixed while decoding, in sentences; complete once `blocks` has been read to its end. */
+  /** Sentences on what was lost or fixed while decoding; complete once `blocks` has been read to its end. */
   warnings?: readonly string[]
   /** Short name of the source's format, such as `wav` or `m4a`. */
   format: string
   blocks: AsyncIterable<AudioBlock>
   /**
-   * Blocks from this sample on instead, of a file that can be read from anywhere. For `openAudio`, whose streams lack
-   * it.
+   * Blocks from this sample on, for files with random access. Internal to `openAudio`, whose streams lack it.
    */
   blocksFrom?: (sample: number) => AsyncIterable<AudioBlock>
   /** Sample of the track with which `blocks` begins. Default: 0. */

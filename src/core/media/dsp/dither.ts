@@ -15,7 +15,7 @@ export class Dither {
     this.#full = 2 ** (bits - 1)
   }
 
-  /** @returns the planes with the noise; those with noise are new arrays */
+  /** @returns the planes with noise added; changed planes are new arrays */
   apply(planes: readonly Float32Array[]): Float32Array[] {
     return planes.map((plane) => {
       let result = plane

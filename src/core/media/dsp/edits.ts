@@ -2,7 +2,7 @@ import { badInput } from '../../engine/errors.js'
 import type { AudioBlock, AudioStream } from './audio-stream.js'
 import { speakersOf, toStereo } from './stereo.js'
 
-/** What to keep of a stream, and how loud. Positions are rounded to samples. */
+/** The part of a stream to keep, and its loudness. Positions are rounded to samples. */
 export interface Edits {
   /** Default: 0. */
   startSeconds?: number
@@ -32,7 +32,7 @@ export function edited(stream: AudioStream, edits: Edits): AudioStream {
   return { ...stream, sampleCount, blocks: notEmpty(blocks) }
 }
 
-/** With one or two channels; others stay as they are. One channel is the mean of the left and the right. */
+/** Converts to one or two channels; `undefined` keeps all. One channel is the mean of the left and the right. */
 export function withChannels(stream: AudioStream, count: 1 | 2 | undefined): AudioStream {
   if (count === undefined || stream.channelCount === count) return stream
   const stereo = toStereo(stream)
@@ -40,7 +40,7 @@ export function withChannels(stream: AudioStream, count: 1 | 2 | undefined): Aud
   return { ...stereo, channelCount: 1, blocks: mixed(stereo.blocks) }
 }
 
-/** With the channels in the order of WAVE and FLAC, if there is one for their speakers. */
+/** Puts the channels in the order of WAVE and FLAC, if that order has all their speakers. */
 export function inFileOrder(stream: AudioStream): AudioStream {
   const given = speakersOf(stream)
   const wanted = speakersOf({ channelCount: stream.channelCount })

@@ -42,7 +42,7 @@ async function* resampleBlocks(stream: AudioStream, targetRate: number): AsyncGe
   yield* resampler.end()
 }
 
-/** The same for blocks that are pushed as they come. Output lags by half a filter: 88 samples of the lower rate. */
+/** The same for blocks that are pushed as they arrive. Output lags by half a filter: 88 samples of the lower rate. */
 export class Resampler {
   readonly #ratio: Ratio
   readonly #phases: number
@@ -71,7 +71,7 @@ export class Resampler {
     this.#windowStart = -this.#filled
   }
 
-  /** All output that the input so far determines. */
+  /** Yields all output that the input so far determines. */
   *push(planes: readonly Float32Array[]): Generator<AudioBlock, void, void> {
     const sampleCount = planes[0]!.length
     for (let from = 0; from < sampleCount;) {
@@ -82,7 +82,7 @@ export class Resampler {
     }
   }
 
-  /** The remaining output, whose filter reaches into the silence after the end. */
+  /** Yields the remaining output, whose filter reaches into the silence after the end. */
   *end(): Generator<AudioBlock, void, void> {
     for (const window of this.#windows)
       this.#kernel.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
@@ -95,7 +95,7 @@ export class Resampler {
     this.#filled += planes[0]!.length
   }
 
-  /** The output so far; makes room for more input. */
+  /** Yields the output so far and makes room for more input. */
   *#drain(): Generator<AudioBlock, void, void> {
     const lastPosition = this.#windowStart + this.#filled - 1 - this.#taps / 2
     const total = outputSamples(lastPosition + 1, this.#ratio)

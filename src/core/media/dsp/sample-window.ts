@@ -4,7 +4,7 @@ export class SampleWindow {
   end: number
   readonly planes: Float32Array[]
 
-  /** @param capacity samples that it has room for at first */
+  /** @param capacity initial room in samples */
   constructor(channelCount: number, capacity: number, start = 0) {
     this.start = this.end = start
     this.planes = Array.from({ length: channelCount }, () => new Float32Array(capacity))
@@ -33,7 +33,7 @@ export class SampleWindow {
   }
 }
 
-/** A copy that has room for more. */
+/** A longer copy, filled up with zeros. */
 export function grown(plane: Float32Array, length: number): Float32Array<ArrayBuffer> {
   const larger = new Float32Array(length)
   larger.set(plane)

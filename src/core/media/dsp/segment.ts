@@ -3,8 +3,8 @@ import type { AudioBlock } from './audio-stream.js'
 import { SampleWindow } from './sample-window.js'
 
 /**
- * How a track is cut: segment `k` spans the samples `k * step - before` to `k * step - before + length`, clipped to the
- * track.
+ * Segments of a track: segment `k` spans the samples `k * step - before` to `k * step - before + length`, clipped to
+ * the track.
  */
 export interface SegmentGeometry {
   step: number

@@ -14,7 +14,7 @@ export interface StftOptions {
   bins?: number
 }
 
-/** Where bin `b` of frame `t` lies in the arrays of a spectrum: at `t * frameStride + b * binStride`. */
+/** Layout of the arrays of a spectrum: bin `b` of frame `t` is at `t * frameStride + b * binStride`. */
 export interface SpectrumLayout {
   frameStride: number
   binStride: number
@@ -174,8 +174,8 @@ export class Stft {
   }
 
   /**
-   * From the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the first
-   * one.
+   * Copies from the kernels' planes to the caller's layout. The FFT stores the last bin as the imaginary part of the
+   * first one.
    */
   #store(first: number, count: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
     const { memory } = this.#kernels

@@ -6,7 +6,7 @@ import {
   sumFields,
 } from './kernels/wiener-kernels.js'
 
-/** Rows of each plane of a tile: what a tile touches stays in the second-level cache. */
+/** Rows of each plane of a tile: few enough for all data of a tile to stay in the second-level cache. */
 export const tileFrames = 8
 export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
 export type TilePlane = (typeof tilePlanes)[number]
@@ -17,19 +17,19 @@ export type TilePlane = (typeof tilePlanes)[number]
  */
 export interface WienerMemory {
   memory: Float32Array
-  /** From one row to the next. */
+  /** Floats from one row to the next. */
   pitch: number
   /** Offset of a row of the tile. */
   tileRow(plane: TilePlane, row: number): number
-  /** Offset of a row of the voice's magnitudes, of which there is one for each frame of a window. */
+  /** Offset of a row of the voice's magnitudes; there is one row for each frame of a window. */
   voiceRow(channel: number, frame: number): number
   /** Writes the magnitudes of a row of `re` and `im` to `to`. Returns the largest. */
   magnitudes(re: number, im: number, to: number): number
   sums: Record<SumField, Float64Array>
   filters: Record<FilterField, Float32Array>
-  /** Takes the tile's first rows and the voice from frame `first` of the window on. */
+  /** Adds the tile's first rows, and the voice from frame `first` of the window on, to `sums`. */
   addToSums(rows: number, first: number, scale: number): void
-  /** Replaces those rows by the vocals. */
+  /** Replaces the tile's first rows by the vocals. */
   filter(rows: number, first: number): void
 }
 

@@ -48,7 +48,7 @@ export class VocalsRefinement {
   /**
    * Writes the magnitudes of the mixture.
    *
-   * @returns the largest one of each frame, for `refine`
+   * @returns the largest magnitude of each frame, for `refine`
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
     const { memory, tileRow, voiceRow, magnitudes } = this.#memory
@@ -74,7 +74,7 @@ export class VocalsRefinement {
    *
    * @param vocals magnitudes that the network estimated
    * @param peaks what `magnitudes` returned
-   * @param used frames of the track, `[first, end)`. The others are left unchanged.
+   * @param used frames of the track, `[first, end)`. All other frames are left unchanged.
    */
   refine(
     mixture: StereoSpectrum,
@@ -161,7 +161,7 @@ export class VocalsRefinement {
     return { rows, length: bins, start, pitch: this.#memory.pitch, stridedStart, rowStride: 1, stride: frameCount }
   }
 
-  /** From the sums of all bins to their filters, in the notation of `WienerKernels`. */
+  /** Turns the sums of all bins into their filters, in the notation of `filterFields`. */
   #findFilters(): void {
     const { sums, filters } = this.#memory
     const g = Math.sqrt(guard)
@@ -204,7 +204,7 @@ function covariance(left: number, right: number, re: number, im: number): Covari
   return { left: gain * left, right: gain * right, re: gain * re, im: gain * im }
 }
 
-/** At least zero: rounding may make that of a source at a single position negative. */
+/** At least zero: rounding may make the determinant of a source at a single position negative. */
 function determinant({ left, right, re, im }: Covariance): number {
   return Math.max(0, left * right - re ** 2 - im ** 2)
 }

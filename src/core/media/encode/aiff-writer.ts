@@ -4,8 +4,8 @@ import { bytesPerSample } from './pcm-encoder.js'
 import { type PcmBytes, type PcmContainer, openPcmWriter, type PcmWriterOptions } from './pcm-writer.js'
 
 /**
- * Writes an AIFF file as audio arrives, with floats an AIFF-C file (Audio Interchange File Format 1.3; AIFF-C draft of
- * 1991).
+ * Writes an AIFF file, or for floats an AIFF-C file, as audio arrives (Audio Interchange File Format 1.3; AIFF-C draft
+ * of 1991).
  */
 export async function openAiffWriter(path: string, options: PcmWriterOptions) {
   const container: PcmContainer = {
@@ -36,13 +36,13 @@ function aiffHeader({ sampleRate, channels, format }: PcmWriterOptions, bytes?: 
   common.writeUInt32BE((bytes?.data ?? 0) / (width * channels), 2)
   common.writeUInt16BE(width * 8, 6)
   common.set(extended(sampleRate), 8)
-  // The name of the compression is a text with its length before it.
+  // The name of the compression, after its length.
   const compression = Buffer.from('fl32\x1532-bit floating point', 'latin1')
   const header = Buffer.concat([
     chunk('FORM', Buffer.from(isFloat ? 'AIFC' : 'AIFF')),
     ...(isFloat ? [chunk('FVER', Buffer.from('a2805140', 'hex'))] : []),
     chunk('COMM', isFloat ? Buffer.concat([common, compression]) : common),
-    // Two numbers before the samples: where they begin, and how they are aligned.
+    // Two numbers before the samples: their offset and their alignment.
     chunk('SSND', Buffer.alloc(8)),
   ])
   const behind = bytes && bytes.data + (bytes.data % 2) + bytes.tags

@@ -6,16 +6,16 @@ export interface WrittenAudio {
   bytes: number
 }
 
-/** What an encoder has written so far. */
+/** Progress of an encoder. */
 export interface EncoderState {
   /** Size of the file. */
   bytes: number
   clippedSamples: number
-  /** Of an encoder that keeps peaks beside the file (`openGrowingPeaks`). */
+  /** Set by encoders that keep peaks beside the file (`openGrowingPeaks`). */
   peaks?: PeaksState
 }
 
-/** Peaks of what an encoder has written so far. */
+/** Peaks of the audio that an encoder has written so far. */
 export interface PeaksState {
   path: string
   /** Size of the file at `path`. */

@@ -1,11 +1,11 @@
-/** Writes numbers of any width, most significant bit first. Up to three bytes after what is written become zeros. */
+/** Writes numbers of any width, most significant bit first. Up to three bytes after the written ones become zeros. */
 export class BitWriter {
-  /** How many bits are written. */
+  /** Number of bits written. */
   bit = 0
   readonly #bytes: Uint8Array
   readonly #view: DataView
 
-  /** @param bytes with three bytes more than will be written */
+  /** @param bytes room for three bytes more than will be written */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -27,7 +27,7 @@ export class BitWriter {
     this.bit += width
   }
 
-  /** Fills up the last byte with zeros. Returns how many bytes there are. */
+  /** Fills up the last byte with zeros. Returns the number of bytes. */
   align(): number {
     this.put(0, (8 - (this.bit % 8)) % 8)
     return this.bit / 8

@@ -10,14 +10,14 @@ export interface EncoderOptions {
   channels: number
   format: OutputFormat
   tags?: AudioTags
-  /** Continues the existing file, as an encoder with such a `state` left it. Default: a new file. */
+  /** Continues the existing file that an encoder left in this `state`. Default: a new file. */
   from?: EncoderState
 }
 
 /**
  * Creates or replaces the file. Only the encoder of this format is loaded: each stem's thread loads its own.
  *
- * @throws StemworkError `INVALID_OPTIONS` for MP3 at a sample rate or with channels that the format does not have
+ * @throws StemworkError `INVALID_OPTIONS` for MP3 at a sample rate or with a channel count that the format lacks
  */
 export async function openEncoder(path: string, options: EncoderOptions): Promise<AudioEncoder> {
   const { format, sampleRate, channels, tags } = options

@@ -1,12 +1,12 @@
 /** Frames are gathered into pieces of this size before writing. */
 const pieceBytes = 256 * 1024
 
-/** What a file is written to. */
+/** The target of a file writer. */
 export interface WritableBytes {
   /**
-   * Writes all of it.
+   * Writes the whole content.
    *
-   * @param position the end of what was written, or that of bytes to replace
+   * @param position end of the written bytes, or start of bytes to replace
    */
   write(content: Uint8Array, position: number): Promise<void>
   close(): Promise<void>
@@ -17,17 +17,17 @@ export type FileWriter = ReturnType<typeof fileWriter>
 /**
  * Writes a file from start to end. Bytes already written can be corrected afterwards.
  *
- * @param bytes how many the file already has
+ * @param bytes size of the file so far
  */
 export function fileWriter(file: WritableBytes, bytes = 0) {
   let piece: Uint8Array | undefined
   let gathered = 0
-  /** Not to be called while something is gathered. */
+  /** Must not be called while bytes are gathered. */
   const append = async (content: Uint8Array) => {
     await file.write(content, bytes)
     bytes += content.length
   }
-  /** Writes what is gathered. */
+  /** Writes the gathered bytes. */
   const flush = async () => {
     if (!piece) return
     const content = piece.subarray(0, gathered)
@@ -37,7 +37,7 @@ export function fileWriter(file: WritableBytes, bytes = 0) {
   return {
     append,
     flush,
-    /** Bytes of the file, without what is gathered. */
+    /** Size of the file, without the gathered bytes. */
     get bytes() {
       return bytes
     },

@@ -8,7 +8,7 @@ import type { FlacFormat } from './flac/channel-ways.js'
 import { FlacBlocks } from './flac/flac-blocks.js'
 import { PcmEncoder } from './pcm-encoder.js'
 
-/** The MD5 of all samples. Players take zeros for one that is not known. */
+/** The MD5 of all samples. To players, zeros mean that it is unknown. */
 export interface FlacSum {
   update(bytes: Uint8Array): unknown
   digest(): Uint8Array
@@ -18,8 +18,8 @@ export interface FlacSum {
 const lastBlockFlag = 0x80
 
 /**
- * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width. `close` fills in what is
- * only known then: length, size of the frames and MD5, for players and `flac -t`.
+ * Writes a FLAC file as audio arrives, with the same integers as a WAV file of that width. `close` fills in the facts
+ * that are only known then: length, size of the frames and MD5, for players and `flac -t`.
  */
 export async function openFlacWriter(
   file: FileWriter,
@@ -31,7 +31,7 @@ export async function openFlacWriter(
   const blocks = new FlacBlocks(format)
   const pcm = new PcmEncoder(format.bits === 16 ? '16' : '24')
   const facts: Facts = { hasTags: tagBlocks.length > 0, sampleCount: 0, least: 0, most: 0 }
-  /** Samples of the block that is not full yet. */
+  /** Samples of the unfinished block. */
   let pending = 0
 
   const take = (planes: readonly Float32Array[]) => {
@@ -79,7 +79,7 @@ export async function openFlacWriter(
   }
 }
 
-/** What is known of the whole file so far. */
+/** Facts about the file so far. */
 interface Facts {
   hasTags: boolean
   sampleCount: number

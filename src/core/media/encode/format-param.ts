@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { givenWords } from '../../engine/workflow/issue-words.js'
 import { formatTable, type OutputFormat } from './output-format.js'
 
-/** The param `format` of a job: one of these, or the usual one. @param text what it is the format of */
+/** The param `format` of a job: one of `formats`; default: `usual`. @param text says what has this format */
 export function formatParam(formats: readonly OutputFormat[], usual: OutputFormat, text: string) {
   return z
     .enum(formats, { error: ({ input }) => `expected one of ${formats.join(', ')}${givenWords(input)}` })
@@ -11,7 +11,7 @@ export function formatParam(formats: readonly OutputFormat[], usual: OutputForma
     .describe(`${text} ${formats.map((format) => `\`${format}\` is ${formatTable[format].label}`).join(', ')}.`)
 }
 
-/** The param `keepTags` of a job. @param usual what holds for jobs without it */
+/** The param `keepTags` of a job. @param usual its default */
 export function keepTagsParam(usual = true) {
   return z
     .boolean()

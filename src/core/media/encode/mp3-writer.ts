@@ -20,7 +20,7 @@ const decoderDelay = 529
  * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before
  * and after the audio, so that players that support this restore the original start and length.
  *
- * @throws StemworkError `INVALID_OPTIONS` at a sample rate that the format does not have
+ * @throws StemworkError `INVALID_OPTIONS` at a sample rate or with a channel count that the format lacks
  */
 export async function openMp3Writer(
   createFile: () => Promise<FileWriter>,
@@ -33,7 +33,7 @@ export async function openMp3Writer(
     )
   const file = await createFile()
   const frames = new Mp3Frames({ sampleRate, channels: channels === 1 ? 1 : 2 })
-  /** Samples of the frame that is not full yet. */
+  /** Samples of the unfinished frame. */
   const held = Array.from({ length: channels }, () => new Float32Array(frameSamples))
   let [pending, sampleCount, frameCount] = [0, 0, 0]
   const header = new Uint8Array(4)
@@ -45,7 +45,7 @@ export async function openMp3Writer(
     pending = 0
     if (frameCount++ === 0) {
       header.set(frame.subarray(0, 4))
-      // Room for the frame with the length.
+      // Room for the frame that states the length.
       await file.append(new Uint8Array(mp3InfoBytes(header)))
     }
     await file.gather(frame)
@@ -65,7 +65,7 @@ export async function openMp3Writer(
 
     async close() {
       try {
-        // Silence, until the decoder has put out the last sample.
+        // Silence, until decoders have output the last sample.
         while (sampleCount > 0 && frameCount * frameSamples < sampleCount + encoderDelay + decoderDelay) {
           for (const plane of held) plane.fill(0, pending)
           await endFrame()

@@ -2,7 +2,7 @@
  * Formats of result files: WAV, AIFF and FLAC with integers of 16 or 24 bits, WAV and AIFF with 32-bit floats, MP3 of
  * 320 kbit/s.
  *
- * A new one is a name here, a row below and, if it is no variant of another one, its writer in `encoder.ts`.
+ * To add a format: a name here, a row below and, unless it is a variant of another one, its writer in `encoder.ts`.
  */
 export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3', 'aiff', 'aiff24', 'aiff32f'] as const
 
@@ -10,21 +10,21 @@ export type OutputFormat = (typeof outputFormats)[number]
 
 interface FormatFacts {
   container: 'WAV' | 'FLAC' | 'MP3' | 'AIFF'
-  /** For people who choose. */
+  /** Name for users. */
   label: string
   extension: string
   contentType: string
-  /** Width of its samples, if they have one. */
+  /** Width of the samples, if they have one. */
   bits?: 16 | 24 | 32
-  /** Whether encoding takes much longer than writing samples as they are: it gets a thread, and cannot be resumed. */
+  /** Whether encoding takes much longer than writing plain samples: it gets a thread, and cannot be resumed. */
   isCompressed: boolean
   /** More channels are mixed to two. */
   mostChannels?: number
-  /** The sample rates that it has, in Hz, or the highest one. */
+  /** Supported sample rates in Hz, or the highest one. */
   rates?: readonly number[] | number
 }
 
-/** Sample rates that MP3 has, in Hz. */
+/** Sample rates of MP3, in Hz. */
 export const mp3Rates: readonly number[] = [48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000]
 
 const wav = { container: 'WAV', extension: 'wav', contentType: 'audio/wav', isCompressed: false } as const
@@ -39,7 +39,7 @@ const flac = {
   mostChannels: 8,
 } as const
 
-/** What distinguishes the formats; all else follows from it. */
+/** Differences between the formats; all else follows from them. */
 export const formatTable: Readonly<Record<OutputFormat, FormatFacts>> = {
   '16': { ...wav, label: 'WAV 16-bit', bits: 16 },
   '24': { ...wav, label: 'WAV 24-bit', bits: 24 },

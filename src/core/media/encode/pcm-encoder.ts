@@ -29,7 +29,7 @@ export class PcmEncoder {
     return this.#isBigEndian ? swapped(bytes, bytesPerSample[this.#format]) : bytes
   }
 
-  /** @returns little-endian samples, also as the numbers that they are, valid until the next call */
+  /** @returns samples as little-endian bytes and as numbers, both valid until the next call */
   integers(planes: readonly Float32Array[]): { bytes: Uint8Array; samples: Samples } {
     const format = this.#format
     const count = planes.length * planes[0]!.length

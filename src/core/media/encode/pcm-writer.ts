@@ -10,28 +10,28 @@ export interface PcmWriterOptions {
   format: PcmFormat
   /** Written after the samples. */
   tags?: AudioTags
-  /** Continues the existing file, as a writer with such a `state` left it. Default: a new file. */
+  /** Continues the existing file that a writer left in this `state`. Default: a new file. */
   from?: EncoderState
 }
 
-/** How long the parts of a file are. */
+/** Sizes of the parts of a file. */
 export interface PcmBytes {
   data: number
   tags: number
 }
 
-/** What surrounds the samples in a file. */
+/** The parts of a file around the samples. */
 export interface PcmContainer {
   /**
-   * All before the samples, always of the same length.
+   * All bytes before the samples, always the same number.
    *
    * @param bytes absent while the file grows
    */
   header(bytes?: PcmBytes): Uint8Array
-  /** What the tags become behind the samples, of even length. */
+  /** The chunks of tags after the samples, of even length. */
   tagChunks(tags: AudioTags): Uint8Array
   isBigEndian: boolean
-  /** How many bytes of samples its header can state, and what to say of more. Absent: any number. */
+  /** Most bytes of samples that the header can state, and the message for more. Absent: no limit. */
   limit?: { bytes: number; message: string }
 }
 

@@ -3,14 +3,14 @@ import { constants, getPriority, setPriority } from 'node:os'
 import { basename } from 'node:path'
 
 /**
- * The scheduler gives a thread about a third of the time of one wanting the same processor that is this much less nice.
+ * A thread that is this much nicer gets about a third of the time of a thread that competes for the same processor.
  */
 const steps = 5
 
 /**
- * Makes this thread yield to the others of the process. What the network loses to an encoder, the whole separation
- * waits for; encoders may lag behind. Only Linux has thread priorities; elsewhere, and where the system forbids it,
- * nothing happens.
+ * Lowers the priority of this thread. Time that the network loses to an encoder delays the whole separation, whereas
+ * encoders may lag behind. Only Linux has thread priorities; elsewhere, and where the system forbids it, nothing
+ * happens.
  */
 export function yieldToOtherThreads(): void {
   if (process.platform !== 'linux') return
@@ -18,6 +18,6 @@ export function yieldToOtherThreads(): void {
     const thread = Number(basename(readlinkSync('/proc/thread-self')))
     setPriority(thread, Math.min(getPriority(thread) + steps, constants.priority.PRIORITY_LOW))
   } catch {
-    // It only takes longer.
+    // Encoding only takes longer.
   }
 }

@@ -21,14 +21,14 @@ export type EncoderAnswer =
   /** The code is that of a `StemworkError` if `isOwn`, else the system's. */
   | { kind: 'failed'; error: unknown; code: string | undefined; isOwn: boolean }
 
-/** How many pieces the thread may lag behind before `write` waits for it: six seconds of audio. */
+/** Pieces that the thread may lag behind before `write` waits for it: six seconds of audio. */
 const maxPieces = 4
 
 const entry = scriptFile('core/media/encode/encoder-thread.js')
 
 /**
- * Creates or replaces the file, like `openEncoder`, but encodes and writes in its own thread. The audio goes there
- * through shared memory of a fixed size. An abandoned encoder stops at once.
+ * Creates or replaces the file, like `openEncoder`, but encodes and writes in its own thread. The audio is passed in
+ * shared memory of a fixed size. An abandoned encoder stops at once.
  *
  * @throws as `openEncoder`; later failures of the thread are thrown by the next `write` or by `close`
  */

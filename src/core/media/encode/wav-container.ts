@@ -9,7 +9,7 @@ export interface WavOptions extends PcmWriterOptions {
 }
 
 /**
- * A WAV file. Its header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28 bytes becomes `ds64`).
+ * The container of WAV files. Its header has room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28 bytes becomes `ds64`).
  */
 export function wavContainer(options: WavOptions): PcmContainer {
   return {
@@ -23,7 +23,7 @@ export function wavContainer(options: WavOptions): PcmContainer {
 }
 
 const largestRiffBytes = 0xffff_ffff
-/** Readers of the growing file take its end as unknown. */
+/** While the file grows, readers take this as an unknown length. */
 const unknownBytes = 0xffff_ffff
 
 function wavHeader(

@@ -37,8 +37,8 @@ export async function writeAudio(stream: AudioStream, path: string, options: Wri
 }
 
 /**
- * The stream as the format can store it: with at most its number of channels, and at the format's nearest rate not
- * above its own.
+ * Converts the stream so that the format can store it: to at most its number of channels, and to the format's nearest
+ * rate not above the stream's.
  */
 export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   const { mostChannels = Infinity, rates = Infinity } = formatTable[format]
@@ -46,7 +46,7 @@ export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   return resample(inFileOrder(few), nearestRate(stream.sampleRate, rates))
 }
 
-/** 44.1 kHz for its multiples, where there are certain rates only; else the highest rate not above the given one. */
+/** For formats with certain rates only: 44.1 kHz for its multiples, else the highest rate not above the given one. */
 function nearestRate(rate: number, rates: readonly number[] | number): number {
   if (typeof rates === 'number') return Math.min(rate, rates)
   return rate % 44_100 === 0 ? 44_100 : (rates.find((each) => each <= rate) ?? Math.min(...rates))

@@ -3,9 +3,9 @@ const binsPerLu = 100
 const binCount = 100 * binsPerLu
 
 /**
- * Loudness values by size, in bins of 0.01 LU from -70 LUFS on, so that memory does not grow with the audio. Lower ones
- * are left out: the absolute gate. Means are of the energies themselves; only the relative gate and the percentiles are
- * as coarse as the bins.
+ * Histogram of loudness values, in bins of 0.01 LU from -70 LUFS on, so that memory does not grow with the audio.
+ * Lower values are left out: the absolute gate. Means are of the energies themselves; only the relative gate and the
+ * percentiles are as coarse as the bins.
  */
 export class GatedLoudness {
   readonly #counts = new Float64Array(binCount)

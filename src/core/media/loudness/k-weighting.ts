@@ -1,5 +1,5 @@
 /**
- * The K-weighting filter of ITU-R BS.1770-5, annex 1: a shelf that stands for the head, then a high-pass, for one
+ * The K-weighting filter of ITU-R BS.1770-5, annex 1: a shelf that models the head, then a high-pass, for one
  * channel. The recommendation gives coefficients for 48 kHz; those for other rates come from the same analogue filters
  * by the bilinear transform (B. De Man, Evaluation of Implementations of the EBU R128 Loudness Measurement, AES 145,
  * 2018).
@@ -16,7 +16,7 @@ export class KWeighting {
   }
 
   /**
-   * Filters samples `from` to `to`, which follow those of the call before. Returns the sum of the squares of the
+   * Filters samples `from` to `to`, which follow those of the previous call. Returns the sum of the squares of the
    * result.
    */
   energy(plane: Float32Array, from: number, to: number): number {

@@ -12,7 +12,7 @@ export interface Loudness {
   gate: number
   /** Loudness range in LU; 0 for audio shorter than 3 s. */
   range: number
-  /** The loudness between which the range lies, in LUFS. */
+  /** Lower and upper bound of the range, in LUFS. */
   rangeLow: number
   rangeHigh: number
   /** The loudest 400 ms and the loudest 3 s, in LUFS. */

@@ -6,7 +6,7 @@ export interface MeasuredLoudness extends Loudness {
   seconds: number
 }
 
-/** Reads a stream to its end. */
+/** Measures a stream, which is read to its end. */
 export async function measureLoudness(stream: AudioStream, signal?: AbortSignal): Promise<MeasuredLoudness> {
   const meter = new LoudnessMeter(stream.sampleRate, speakersOf(stream))
   let sampleCount = 0
@@ -18,7 +18,7 @@ export async function measureLoudness(stream: AudioStream, signal?: AbortSignal)
   return { ...meter.finish(), seconds: sampleCount / stream.sampleRate }
 }
 
-/** The figures for JSON: with two decimals, and null for what cannot be measured. */
+/** The figures for JSON: with two decimals, and null for levels that cannot be measured. */
 export function loudnessFigures(loudness: MeasuredLoudness) {
   const { integrated, gate, range, rangeLow, rangeHigh, maxMomentary, maxShortTerm, truePeak, samplePeak } = loudness
   return {

@@ -11,17 +11,17 @@ const runSamples = 32
 const pieceSamples = 4096
 
 /**
- * The highest level of one channel between its samples, too (ITU-R BS.1770-5, annex 2): of the signal at four times the
- * rate, or what makes it at least 192 kHz. Runs of samples so low that no interpolated value can exceed the current
- * peak are skipped, which does not change the result.
+ * The highest level of one channel, also between its samples (ITU-R BS.1770-5, annex 2): of the signal at four times
+ * its rate, or at the factor that makes it at least 192 kHz. Runs of samples so low that no interpolated value can
+ * exceed the current peak are skipped, which does not change the result.
  */
 export class TruePeak {
   /** Linear, at least the highest sample. */
   peak = 0
   readonly #phaseCount: number
-  /** The largest sum of magnitudes of a phase: what the filter can make of samples of at most 1. */
+  /** The largest sum of magnitudes of a phase: the most that the filter can make of samples of at most 1. */
   readonly #reach: number
-  /** The phases, one after another, and behind them the end of the piece before and the piece. */
+  /** The phases one after another, then the end of the previous piece, then the current piece. */
   readonly #kernel: Kernel<DotProduct>
   readonly #window: Float32Array
   #highestBefore = 0
@@ -41,7 +41,7 @@ export class TruePeak {
       this.#addPiece(plane.subarray(from, from + pieceSamples))
   }
 
-  /** The end of the signal, as if silence followed. */
+  /** Ends the signal, as if silence followed. Returns the peak. */
   finish(): number {
     this.add(new Float32Array(taps))
     return this.peak

@@ -4,7 +4,7 @@ import { collectLevels } from './levels.js'
 import { peaksJson } from './peaks-json.js'
 import type { PeaksAnswer } from './peaks-process.js'
 
-// Answers the path of a file with its peaks. Jobs and requests come first.
+// Answers the path of a file with its peaks. Has a low priority: jobs and requests come first.
 setPriority(10)
 process.on('message', (path: string) => void answer(path))
 process.on('disconnect', () => process.exit())

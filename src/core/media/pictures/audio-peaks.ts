@@ -8,7 +8,7 @@ import { PeaksProcess } from './peaks-process.js'
 
 /**
  * Makes an `AudioPeaks` that reads each file in a child process: decoding never blocks the host, and no decoder is
- * loaded into it. A process is kept for a while, because starting one holds the event loop for some milliseconds.
+ * loaded into it. A process is kept for a while, because starting one blocks the event loop for some milliseconds.
  *
  * @param directory for the copy of the file that the child reads. Default: the system's temporary folder.
  */

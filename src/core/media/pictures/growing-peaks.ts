@@ -4,9 +4,9 @@ import { peakByte } from './peaks-json.js'
 
 export interface GrowingPeaksOptions {
   sampleRate: number
-  /** What the source promises; undefined if it promises nothing. */
+  /** Length that the source states; undefined if it states none. */
   sampleCount?: number
-  /** Of the peaks that the second file has already; the encoder continues the first from there. */
+  /** State of the peaks that the second file already has; the encoder continues the first file from there. */
   from?: PeaksState
 }
 
@@ -14,10 +14,10 @@ const samplesPerBin = 512
 const headerBytes = 24
 
 /**
- * An encoder that keeps the peaks of what it writes in a second file, to be read while both grow; the end of the first
- * is the end of that one. It is in the binary format of audiowaveform, version 2, of 8 bits: two bytes for each 512
- * samples, the lowest and the highest over all channels. The `length` in its header is of the whole track, as far as
- * its source tells, else 0.
+ * Wraps an encoder so that it keeps the peaks of its audio in a second file, to be read while both grow; when the
+ * first file ends, the second is removed. It has the binary format of audiowaveform, version 2, of 8 bits: two bytes
+ * for each 512 samples, the lowest and the highest over all channels. The `length` in its header is that of the whole
+ * track if its source states one, else 0.
  */
 export async function openGrowingPeaks(
   encoder: AudioEncoder,
@@ -40,7 +40,7 @@ export async function openGrowingPeaks(
   return {
     state: encoder.state && (() => ({ ...encoder.state!(), peaks: { path, bytes, ...bins.rest() } })),
     async write(planes) {
-      // Behind the samples, so that what is drawn can be played.
+      // Appended after the samples, so that all audio with peaks can be played.
       const complete = bins.add(planes)
       await encoder.write(planes)
       await file.appendFile(complete)
@@ -60,11 +60,11 @@ export async function openGrowingPeaks(
   }
 }
 
-/** @param from the samples that no bin has yet */
+/** @param from the samples after the last bin */
 function peakBins(from?: PeaksState) {
   let [filled, lowest, highest] = from?.samples ? [from.samples, from.lowest, from.highest] : [0, Infinity, -Infinity]
   return {
-    /** The bins that these samples complete, as bytes, of which negative ones are two's complements. */
+    /** The bins that these samples complete, as bytes; negative values are in two's complement. */
     add(planes: readonly Float32Array[]): Uint8Array {
       const length = planes[0]?.length ?? 0
       const bins: number[] = []

@@ -3,20 +3,20 @@ import { installedScript } from '../../engine/package-files.js'
 
 /** Longest time for one file; an hour of FLAC takes about a minute on a slow machine. */
 const timeoutMs = 5 * 60_000
-/** How long a process that has nothing to do is kept. */
+/** Time for which an idle process is kept. */
 const keptMs = 10_000
 
-/** What the child answers: `null` for a file that holds no audio. */
+/** The child's answer: `null` for a file that holds no audio. */
 export type PeaksAnswer = { json: string | null }
 
-/** A child process that measures one file after another. It keeps no host running that has nothing else to do. */
+/** A child process that measures one file after another. It does not keep an otherwise idle host running. */
 export class PeaksProcess {
   readonly #child: ChildProcess
   #timer: NodeJS.Timeout | undefined
   readonly #forget: () => void
   #onEnd: () => void = () => {}
 
-  /** @param onEnd called before it ends by itself, and when it has ended: it takes no file any more */
+  /** @param onEnd called before the process ends by itself, and when it has ended: it takes no more files */
   constructor(onEnd: (ended: PeaksProcess) => void) {
     this.#forget = () => onEnd(this)
     this.#child = fork(installedScript('core/media/pictures/audio-peaks-child.js'), {

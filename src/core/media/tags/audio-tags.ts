@@ -1,9 +1,9 @@
-/** What a file says about the song in it. Texts are not empty and have no control characters. */
+/** Tags of an audio file. Texts are not empty and have no control characters. */
 export interface AudioTags {
   title?: string
   artist?: string
   album?: string
-  /** The number, or the number and how many there are: `3/12`. */
+  /** The number, or the number and the total: `3/12`. */
   track?: string
   /** The year, possibly with month and day. */
   date?: string
@@ -29,13 +29,13 @@ export const maxCoverBytes = 4 * 1024 * 1024
 
 const maxTextLength = 500
 
-/** Adds a text, unless there is one already or nothing is left of it without control characters and spaces. */
+/** Adds a text, unless that tag is set or nothing remains of the text without control characters and spaces. */
 export function addText(tags: AudioTags, name: TextTag, text: string): void {
   const clean = Array.from(cleanText(text)).slice(0, maxTextLength).join('').trim()
   if (clean !== '') tags[name] ??= clean
 }
 
-/** Without control characters, marks that change the direction of writing, and halves of characters. */
+/** Removes control characters, marks that change the direction of writing, and halves of characters. */
 export function cleanText(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
@@ -48,11 +48,11 @@ export function addCover(tags: AudioTags, bytes: Uint8Array): void {
   const contentType = pictureType(bytes)
   if (contentType === undefined) return
   if (bytes.length > maxCoverBytes) tags.largeCoverBytes ??= bytes.length
-  // A copy: the rest of what was read need not be kept.
+  // A copy, so that the other bytes read can be freed.
   else tags.cover ??= { contentType, bytes: Uint8Array.from(bytes) }
 }
 
-/** The tags, with what only the others have. */
+/** The tags, completed with those that only the others have. */
 export function mergedTags(tags: AudioTags, others: AudioTags): AudioTags {
   return { ...others, ...tags }
 }

@@ -19,7 +19,7 @@ const textFrames: Record<string, TextTag> = {
 
 const headerBytes = 10
 
-/** Length of the ID3v2 tag that begins so, with its header; `undefined`: it is none. */
+/** Length of the ID3v2 tag with this start, including its header; `undefined` if it is none. */
 export function id3v2Bytes(start: Buffer): number | undefined {
   if (start.length < headerBytes || start.toString('latin1', 0, 3) !== 'ID3') return undefined
   return headerBytes + synchsafe(start, 6)
@@ -103,7 +103,7 @@ function frameLength(content: Buffer, at: number, version: number): number {
   return version === 4 && (plain & 0x80808080) === 0 ? synchsafe(content, at) : plain
 }
 
-/** Without what the frame's flags put before it; `undefined`: compressed or encrypted. */
+/** The body without the fields that the frame's flags put before it; `undefined` if compressed or encrypted. */
 function frameBody(body: Buffer, flags: Buffer, version: number, isUnsynchronised: boolean): Buffer | undefined {
   if (version === 2) return body
   if (version === 3) return flags[1]! & 0xc0 ? undefined : body.subarray(flags[1]! & 0x20 ? 1 : 0)
@@ -112,7 +112,7 @@ function frameBody(body: Buffer, flags: Buffer, version: number, isUnsynchronise
   return isUnsynchronised || flags[1]! & 0x02 ? synchronised(content) : content
 }
 
-/** Without the zeros that keep decoders from taking a tag for audio. */
+/** Removes the zeros that keep decoders from taking a tag for audio. */
 function synchronised(bytes: Buffer): Buffer {
   const result = Buffer.alloc(bytes.length)
   let length = 0

@@ -38,7 +38,7 @@ function frame(name: string, body: Uint8Array): Uint8Array {
   return concat([header, body])
 }
 
-/** With the number of the encoding before it: Latin-1 for ASCII, else UTF-16 with its byte order. */
+/** The text after the number of its encoding: Latin-1 for ASCII, else UTF-16 with its byte order. */
 function encodedText(text: string): Uint8Array {
   if (/^[\x20-\x7e]*$/.test(text)) return latin1Bytes(`\0${text}`)
   const bytes = new Uint8Array(3 + 2 * text.length)

@@ -8,7 +8,7 @@ const fields: Record<string, TextTag> = {
   '\xa9day': 'date',
   '\xa9gen': 'genre',
 }
-/** Where the list of tags lies. */
+/** Path of the list of tags. */
 const path = ['moov', 'udta', 'meta', 'ilst']
 
 interface Box {
@@ -67,7 +67,7 @@ function readList(list: Buffer): AudioTags {
   return tags
 }
 
-/** What follows the type and the language of the first `data` box. */
+/** The content of the first `data` box, after its type and language. */
 function dataOf(item: Buffer): Buffer | undefined {
   if (item.length < 16 || item.toString('latin1', 4, 8) !== 'data') return undefined
   return item.subarray(16, Math.max(16, Math.min(item.readUInt32BE(0), item.length)))

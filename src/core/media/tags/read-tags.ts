@@ -12,9 +12,9 @@ const id3v1Bytes = 128
 // Not music-metadata (14 packages, 2.1 MB): 4 MB of empty chunks take it 30 s, a FLAC file of 14 MB 1.9 GB of memory.
 
 /**
- * What an audio file says about its song: ID3 (MP3, AAC, WAV, AIFF), Vorbis comments (FLAC, Ogg), MP4 and RIFF tags.
- * The time and the memory that this takes are bounded whatever the file claims. A file whose tags cannot be read has
- * none: whether it can be used at all is for the decoder to say.
+ * Reads the tags of an audio file: ID3 (MP3, AAC, WAV, AIFF), Vorbis comments (FLAC, Ogg), MP4 and RIFF tags. The time
+ * and the memory that this takes are bounded, whatever the file claims. A file whose tags cannot be read has none:
+ * whether it can be used at all is decided by the decoder.
  */
 export async function readTags(path: string): Promise<AudioTags> {
   try {

@@ -4,15 +4,15 @@ import { readTags } from './read-tags.js'
 export interface SongTags {
   /** The song's title, else its file's name, as a part of a file name; `undefined` if neither is known. */
   song: string | undefined
-  /** What the song's file says, for a file that holds all of it. */
+  /** Tags of the song's file, for a file that holds the whole song. */
   whole: AudioTags
-  /** What to write into a stem's file; nothing if the song's file has no tags. */
+  /** Tags for a stem's file; none if the song's file has none. */
   ofStem(stem: string): AudioTags
-  /** What was left out, in sentences. */
+  /** Sentences on what was left out. */
   warnings: readonly string[]
 }
 
-/** @param input a local file, and what it is called where it comes from */
+/** @param input a local file, and its original name */
 export async function songTags({ path, name }: { path: string; name?: string }): Promise<SongTags> {
   const { largeCoverBytes, ...tags } = await readTags(path)
   const title = tags.title ?? (name === undefined ? undefined : cleanText(name.replace(/\.[^.]{1,5}$/, '')))
@@ -33,7 +33,7 @@ function coverText(bytes: number): string {
 const maxSongNameBytes = 150
 
 /**
- * A song's name as a part of a file name on any system: without separators of paths, characters that Windows forbids
+ * A song's name as a part of a file name on any system: without path separators, characters that Windows forbids
  * and control characters, and not too long.
  *
  * @returns `undefined` if nothing is left
@@ -43,7 +43,7 @@ export function songName(text: string): string | undefined {
   return /[\p{L}\p{N}]/u.test(name) ? name : undefined
 }
 
-/** Without what separates paths, and what Windows forbids. */
+/** Replaces path separators and characters that Windows forbids. */
 export function safeText(text: string): string {
   return cleanText(text.normalize('NFC'))
     .replace(/[/\\:*?"<>|]+/g, '_')

@@ -3,15 +3,15 @@ import { readInto } from '../decode/local-file.js'
 
 /** Longer tags are not read. */
 const maxTagBytes = 8 * 1024 * 1024
-/** Boxes, chunks and blocks of a file that are looked at. */
+/** Most boxes, chunks and blocks of a file that are read. */
 const maxHeaders = 1000
 
 export type TagSource = ReturnType<typeof tagSource>
 
-/** Reads the parts of a file that may hold tags: of few bytes each, limited in number. */
+/** Reads the parts of a file that may hold tags: limited in size and in number. */
 export function tagSource(file: FileHandle, bytes: number) {
   let headers = 0
-  /** The bytes from there on: fewer at the end of the file. */
+  /** The bytes from `position` on: fewer at the end of the file. */
   const read = (position: number, length: number) =>
     readInto(file, Buffer.alloc(Math.min(Math.max(length, 0), maxTagBytes)), position)
   /** A tag of that length; `undefined` if it is too long or incomplete. */

@@ -13,7 +13,7 @@ const fields: [TextTag, string][] = [
 
 const blockTypes = { comments: 4, picture: 6 }
 
-/** The metadata blocks of a FLAC file for these tags, all but the last of the file's: RFC 9639, 8.6 and 8.8. */
+/** The metadata blocks of a FLAC file for these tags, none marked as the file's last: RFC 9639, 8.6 and 8.8. */
 export function flacTagBlocks(tags: AudioTags): Uint8Array[] {
   const comments = fields.flatMap(([field, name]) => {
     const text = tags[field]
@@ -37,7 +37,7 @@ function vorbisComments(comments: readonly string[]): Buffer {
   return Buffer.concat([lengthAndText('stemwork'), count, ...comments.map(lengthAndText)])
 }
 
-/** Of type 3, "front cover", without a description. Players read width, height and colours from the picture. */
+/** A block of type 3, "front cover", without a description. Players read width, height and colours from the picture. */
 function picture({ contentType, bytes }: Cover): Buffer {
   const head = Buffer.alloc(8)
   head.writeUInt32BE(3)

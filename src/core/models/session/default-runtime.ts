@@ -2,7 +2,7 @@ import { invalidOptions } from '../../engine/errors.js'
 import { type RuntimeChoice, runtimeChoices } from './runtime.js'
 
 /**
- * The choice of whoever runs the program, in the environment variable `STEMWORK_RUNTIME`; without it, `auto`.
+ * The operator's choice in the environment variable `STEMWORK_RUNTIME`; without it, `auto`.
  *
  * @throws StemworkError `INVALID_OPTIONS` for another value
  */

@@ -1,4 +1,4 @@
-/** What runs a network: the CPU, or an NVIDIA, Apple or Windows accelerator if onnxruntime-node supports it here. */
+/** Providers of inference: the CPU, or an NVIDIA, Apple or Windows accelerator that onnxruntime-node supports here. */
 export const executionProviders = ['cpu', 'cuda', 'coreml', 'dml'] as const
 
 export type ExecutionProvider = (typeof executionProviders)[number]

@@ -64,7 +64,7 @@ interface Opened {
   shapes?: ReadonlyMap<string, TensorInfo['shape']>
 }
 
-/** In a function of its own, so that nothing holds the file's bytes longer. */
+/** A separate function, so that nothing keeps the file's bytes in memory longer. */
 async function openForCpu(sessions: Sessions, path: string, threads: number): Promise<Opened> {
   const options = { ...settings(threads), executionProviders: ['cpu'] }
   const network = await readWithOpenSizes(path)
@@ -95,7 +95,7 @@ const notLoadable =
   `Remove node_modules/onnxruntime-node and install it again on this machine: ${installCommand}. There is none for ` +
   'Alpine Linux and Intel Macs.'
 
-/** The library inside the package is not found either, on a platform that it has none for. */
+/** The message must name a package: on platforms without a library, a file inside the package is not found either. */
 function isNotInstalled(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return /^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? '') && /['"]onnxruntime-(node|common)['"]/.test(message)

@@ -21,12 +21,12 @@ export interface NetworkResult {
   runMs: number
 }
 
-/** What a loaded network is. */
+/** Facts about a loaded network. */
 export interface NetworkFacts {
   readonly inputs: readonly TensorInfo[]
   readonly outputs: readonly TensorInfo[]
   readonly runtime: Runtime
-  /** How to get the faster runtime, if `auto` did not find it. */
+  /** Instructions for installing the faster runtime, if `auto` did not find it. */
   readonly runtimeHint?: string
   /** Set if the CPU runs it although another provider was requested. */
   readonly fallback?: ProviderFallback

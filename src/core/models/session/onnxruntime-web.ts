@@ -1,2 +1,2 @@
-// The build bundles this file with what it imports: of the package onnxruntime-web, which is 150 MB, 15 MB are needed.
+// The build bundles this file with its imports: only 15 of the 150 MB of the package onnxruntime-web are needed.
 export { env, InferenceSession, Tensor } from 'onnxruntime-web'

@@ -12,7 +12,7 @@ const mostBytes = 512 * 2 ** 20
 /** HTDemucs has 299 nodes to replace, of 200 bytes each. */
 const mostAppended = 2 ** 20
 
-/** Undefined for a network with one input, with no fixed sizes, or with weights in files beside it. */
+/** Undefined for networks that are large, or have one input, no fixed sizes or weights in other files. */
 export async function readWithOpenSizes(path: string): Promise<OpenedNetwork | undefined> {
   const { size } = await stat(path)
   if (size > mostBytes) return undefined
@@ -36,12 +36,12 @@ export async function readWithOpenSizes(path: string): Promise<OpenedNetwork | u
 
 /**
  * Makes the sizes of all inputs but the first dynamic, in the bytes of an ONNX file (a protobuf), and returns the
- * shapes of these inputs as the file has them.
+ * shapes of these inputs as the file states them.
  *
- * Where the sizes of all layers are known, onnxruntime plans to give the buffer of an early layer to a late one of the
- * same shape, and holds it in between: three runs of HTDemucs took 3.7 GiB, and without the sizes of its spectrum 2.4
- * GiB, in the same time and with the same results. (Without those of its wave, too, it would be 2.1 GiB, but other
- * kernels are chosen then, and results differ by rounding.)
+ * If the sizes of all layers are known, onnxruntime reserves the buffer of an early layer for a late one of the same
+ * shape, and holds it in between: three runs of HTDemucs took 3.7 GiB, and without the sizes of its spectrum 2.4 GiB,
+ * in the same time and with the same results. (Without those of its wave, too, it would be 2.1 GiB, but the runtime
+ * then chooses other kernels, and results differ by rounding.)
  */
 export function openSizes(onnx: Uint8Array): Map<string, TensorInfo['shape']> {
   const shapes = new Map<string, TensorInfo['shape']>()
@@ -61,17 +61,17 @@ export function openSizes(onnx: Uint8Array): Map<string, TensorInfo['shape']> {
     if (!sizes.some(Boolean)) continue
     const shape = sizes.map((size) => (size ? varint(onnx, size.at)[0] : 'any'))
     shapes.set(name, shape)
-    // Retagged as a field of the same length that no reader knows, and so all skip.
+    // Retagged as an unknown field of the same length, which all readers skip.
     for (const size of sizes) if (size) onnx[size.tag] = unknown << 3
   }
   return shapes
 }
 
 /**
- * Takes every `Reshape` out of the bytes of an ONNX file, and returns what to append to them: the same nodes, with a
- * zero added to their shapes that is only known when the network runs. Otherwise the runtime would know the sizes of
- * all that follows from these shapes, and plan for it as `openSizes` says: two runs of HTDemucs take 1.2 GB instead of
- * 2.5, and agree to 115 dB.
+ * Hides every `Reshape` in the bytes of an ONNX file, and returns the bytes to append: the same nodes, with a zero
+ * added to their shapes that is only known when the network runs. Otherwise the runtime would know all sizes that
+ * follow from these shapes, and reserve buffers as `openSizes` says: two runs of HTDemucs take 1.2 GB instead of 2.5,
+ * and agree to 115 dB.
  *
  * @param opened an input with dynamic sizes
  */
@@ -105,7 +105,7 @@ const graph = 7
 const node = { self: 1, input: 1, output: 2, operator: 4 }
 const weight = { self: 5, name: 8, place: 14 }
 const input = { self: 11, name: 1 }
-/** The type of an input, of a tensor, its shape, and its dimensions. */
+/** Path from an input to its dimensions: its type, the tensor's type, the shape, the dimensions. */
 const dimension = [2, 1, 2, 1] as const
 const dimensionSize = 1
 const unknown = 15
@@ -131,7 +131,7 @@ function* within(bytes: Uint8Array, part: Omit<Field, 'tag'>, ...path: number[])
   }
 }
 
-/** By the wire types of protobuf: numbers of any length, of 8 and of 4 bytes, and bytes behind their length. */
+/** By the wire types of protobuf: numbers of any length, of 8 and of 4 bytes, and bytes after their length. */
 function contentAt(bytes: Uint8Array, at: number, wireType: number): Omit<Field, 'tag'> {
   if (wireType === 2) {
     const [length, behind] = varint(bytes, at)
@@ -141,7 +141,7 @@ function contentAt(bytes: Uint8Array, at: number, wireType: number): Omit<Field,
   return { at, end: at + (wireType === 1 ? 8 : 4) }
 }
 
-/** The number, and the position behind it. */
+/** The number, and the position after it. */
 function varint(bytes: Uint8Array, from: number): [number, number] {
   let value = 0
   let scale = 1

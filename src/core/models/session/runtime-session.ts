@@ -4,7 +4,7 @@ import type { NetworkFacts, Tensor, TensorInfo } from './network.js'
 export interface RuntimeSettings {
   /** Threads per inference. Default: `defaultThreads()`. */
   threads: number
-  /** What should run the network; if it is not available, the CPU does. Default: `cpu`. */
+  /** The provider that runs the network; if it is not available, the CPU does. Default: `cpu`. */
   provider: ExecutionProvider
 }
 

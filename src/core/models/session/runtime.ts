@@ -1,4 +1,4 @@
-/** What runs networks: the native library of onnxruntime-node, or the WebAssembly build in this package. */
+/** Runtimes for networks: the native library of onnxruntime-node, or the WebAssembly build in this package. */
 export type Runtime = 'native' | 'wasm'
 
 /** `auto` is the native library where it can be loaded, else WebAssembly. */

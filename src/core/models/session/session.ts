@@ -27,7 +27,7 @@ export function withDefaults(options: SessionOptions): Required<SessionOptions> 
  * Loads an ONNX file into this thread. `run` blocks the thread for the whole inference; outside tests use
  * `openNetworkThread`.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` when the runtime is not there or cannot run this network
+ * @throws StemworkError `MISSING_DEPENDENCY` when the runtime is missing or cannot run this network
  */
 export async function openSession(path: string, options: SessionOptions = {}): Promise<Network> {
   const { runtime: choice, ...settings } = withDefaults(options)

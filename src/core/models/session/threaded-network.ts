@@ -22,7 +22,7 @@ export type ThreadMessage =
       kind: 'failed'
       id: number | undefined
       message: string
-      /** If the runtime is not there, or not one for this network: the stack of the cause. */
+      /** Set if the runtime is missing or cannot run this network; with the stack of the cause. */
       missing?: { cause?: string }
     }
 
@@ -36,7 +36,7 @@ const entry = scriptFile('core/models/session/network-thread.js')
  * An idle thread does not keep the process alive. It must never be terminated during a run, because that would abort
  * the process: `close` waits for runs in progress. To stop a run at once, kill the process.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` when the runtime is not there or cannot run this network,
+ * @throws StemworkError `MISSING_DEPENDENCY` when the runtime is missing or cannot run this network,
  * `INVALID_OPTIONS` when the file is not an ONNX model
  */
 export async function openNetworkThread(path: string, options: SessionOptions = {}): Promise<Network> {

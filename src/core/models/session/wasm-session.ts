@@ -4,7 +4,7 @@ import type { Tensor } from './network.js'
 import { installCommand } from './runtime.js'
 import { type RuntimeSession, tensorInfo } from './runtime-session.js'
 
-/** What is used of onnxruntime-web. */
+/** The used part of onnxruntime-web. */
 export interface WasmRuntime {
   InferenceSession: typeof InferenceSession
   Tensor: typeof OrtTensor
@@ -13,7 +13,7 @@ export interface WasmRuntime {
 /**
  * Loads an ONNX file with the WebAssembly build of onnxruntime. `run` blocks the thread.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` for a processor that it does not run on
+ * @throws StemworkError `MISSING_DEPENDENCY` for an unsupported processor
  */
 export async function openWasmSession(runtime: WasmRuntime, onnx: Uint8Array): Promise<RuntimeSession> {
   const session = await runtime.InferenceSession.create(onnx, {
@@ -34,7 +34,7 @@ export async function openWasmSession(runtime: WasmRuntime, onnx: Uint8Array): P
     inputs: session.inputMetadata.map(tensorInfo),
     outputs: session.outputMetadata.map(tensorInfo),
     async run(feeds, fetches) {
-      // It has a memory of its own and cannot write into the caller's.
+      // The runtime has its own memory and cannot write into the caller's.
       const results = await session.run(lend(feeds), Object.keys(fetches))
       for (const [name, { data, dims }] of Object.entries(fetches)) {
         const result = results[name]!
@@ -47,7 +47,7 @@ export async function openWasmSession(runtime: WasmRuntime, onnx: Uint8Array): P
   }
 }
 
-/** The runtime itself could not start. */
+/** Whether the runtime itself could not start. */
 function isUnsupported(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('no available backend found')
 }

@@ -8,15 +8,14 @@ import type { RuntimeSession, RuntimeSettings } from './runtime-session.js'
 import { openWasmSession } from './wasm-session.js'
 
 const memoryBytes = 4 * 2 ** 30
-/** While a network is loaded, the memory holds the file, its parsed form and the weights: 3.1 files were measured. */
+/** While a network is loaded, the memory holds the file, its parsed form and the weights: measured as 3.1 files. */
 const bytesPerFileByte = 3.2
 
 /**
  * Loads an ONNX file with the WebAssembly build of onnxruntime, which needs no native library. `run` blocks the
- * thread. A thread has one instance of it, whose number of threads is that of the first network.
+ * thread. A thread has one instance of the runtime, which keeps the number of threads of the first network.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` for a network that its memory cannot hold, or a processor that it does
- * not run on
+ * @throws StemworkError `MISSING_DEPENDENCY` for a network that its memory cannot hold, or an unsupported processor
  */
 export async function openWasm(path: string, { threads, provider }: RuntimeSettings): Promise<RuntimeSession> {
   await checkSize(path)

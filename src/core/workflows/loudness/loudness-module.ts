@@ -93,8 +93,8 @@ interface Normalisation {
 }
 
 /**
- * The one gain that brings audio to a loudness without its true peak exceeding a ceiling. Nothing is compressed: with
- * loud peaks it stays below the target. Silence is left as it is.
+ * Finds the gain that brings audio to a loudness without its true peak exceeding a ceiling. Nothing is compressed:
+ * audio with loud peaks stays below the target. Silence is unchanged.
  *
  * @param target LUFS
  * @param ceiling dBTP

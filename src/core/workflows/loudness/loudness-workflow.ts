@@ -7,10 +7,10 @@ import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild, 
 
 const id = 'service/loudness'
 
-/** True peak in dBTP of the written audio where a job names none. */
+/** Default of the highest true peak of the written audio, in dBTP. */
 export const usualCeiling = -1
 
-/** Params of the written audio, which only `normalizeTo` asks for. */
+/** Params of the written audio, which only `normalizeTo` requests. */
 const writingParams = ['ceiling', 'format', 'keepTags'] as const
 
 /**

@@ -3,7 +3,7 @@ import type { Note } from './note-events.js'
 const ticksPerBeat = 480
 const lowestBend = -8192
 const highestBend = 8191
-/** What MIDI instruments take for the whole range of the pitch wheel, in semitones to either side. */
+/** Usual range of the pitch wheel of MIDI instruments, in semitones to either side. */
 const bendRange = 2
 
 export interface MidiTrack {
@@ -13,16 +13,16 @@ export interface MidiTrack {
 
 interface MidiEvent {
   tick: number
-  /** Of events of one tick, lower ones come first: a note ends before the next one begins. */
+  /** Order among events of one tick, lowest first: a note ends before the next one begins. */
   order: number
   bytes: readonly number[]
 }
 
 /**
- * A Standard MIDI File of format 1 (RP-001): the tempo, then a track for each part, on a channel of its own. The pitch
+ * A Standard MIDI File of format 1 (RP-001): the tempo, then a track for each part, on its own channel. The pitch
  * wheel moves a whole channel, so a note's bends are written only while it sounds alone.
  *
- * @param bpm beats per minute: how seconds become beats
+ * @param bpm beats per minute, by which seconds become beats
  */
 export function midiFile(tracks: readonly MidiTrack[], bpm: number): Buffer {
   const ticksOf = (seconds: number) => Math.round((seconds * bpm * ticksPerBeat) / 60)

@@ -3,8 +3,8 @@ import { withChannels } from '../../media/dsp/edits.js'
 import { resample } from '../../media/dsp/resample.js'
 import type { Network } from '../../models/session/network.js'
 
-// What the network expects (R. M. Bittner et al., A Lightweight Instrument-Agnostic Model for Polyphonic Note
-// Transcription and Multipitch Estimation, ICASSP 2022): windows of mono audio, and a row of pitches a frame.
+// Inputs and outputs of the network (R. M. Bittner et al., A Lightweight Instrument-Agnostic Model for Polyphonic Note
+// Transcription and Multipitch Estimation, ICASSP 2022): windows of mono audio, and a row of pitches for each frame.
 const sampleRate = 22_050
 const hop = 256
 const windowSamples = 43_844
@@ -22,20 +22,20 @@ const outputNames = {
 
 /** Pitches that the network tells apart: those of a piano. */
 export const pitchCount = 88
-/** MIDI number of the lowest one. */
+/** MIDI number of the lowest pitch. */
 export const lowestPitch = 21
 export const framesPerSecond = sampleRate / hop
 /** Contour bins per semitone. */
 export const bendsPerSemitone = 3
 const contourCount = pitchCount * bendsPerSemitone
-/** How far a pitch may bend, in contour bins. */
+/** Largest bend of a pitch, in contour bins. */
 const mostBend = 25
 /** A bend is likelier the smaller it is. */
 const bendWeights = Float64Array.from({ length: 2 * mostBend + 1 }, (_, index) =>
   Math.exp(-0.5 * ((index - mostBend) / 5) ** 2),
 )
 
-/** What the network hears in each frame: 68 kB for a second of audio. */
+/** The network's output for each frame: 68 kB for a second of audio. */
 export interface NoteActivations {
   frameCount: number
   /** Length of the audio. */
@@ -48,7 +48,7 @@ export interface NoteActivations {
   bends: Int8Array
 }
 
-/** When a frame begins. Windows are not a whole number of frames apart. */
+/** Start of a frame, in seconds. Windows are not a whole number of frames apart. */
 export function secondsOfFrame(frame: number): number {
   return (Math.floor(frame / keptFrames) * windowHop + (frame % keptFrames) * hop) / sampleRate
 }
@@ -94,7 +94,7 @@ export async function noteActivations(
 
 type WindowActivations = Record<keyof typeof outputNames, Float32Array>
 
-/** @param window is copied: the network's thread takes what it is given */
+/** @param window is copied, because the network's thread takes over its inputs */
 async function activationsOf(window: Float32Array, network: Network): Promise<WindowActivations> {
   const row = (width: number) => ({ dims: [1, windowFrames, width], data: new Float32Array(windowFrames * width) })
   const { fetches } = await network.run(
@@ -114,7 +114,7 @@ async function activationsOf(window: Float32Array, network: Network): Promise<Wi
   }
 }
 
-/** The activations of all windows so far, in arrays that double. */
+/** The activations of all windows so far, in arrays that double when full. */
 class Gathered {
   frameCount = 0
   #notes = new Float32Array(keptFrames * pitchCount)

@@ -27,8 +27,8 @@ export interface Note {
 }
 
 /**
- * The notes in what the network hears, as basic-pitch finds them: first those with a clear onset, from the last to the
- * first, then other sustained sounds, the strongest first.
+ * Finds the notes in activations as basic-pitch does: first those with a clear onset, from the last to the first, then
+ * other sustained sounds, the strongest first.
  *
  * @returns sorted by start, then pitch
  */
@@ -44,7 +44,7 @@ class NoteFinder {
   readonly #activations: NoteActivations
   readonly #options: NoteOptions
   readonly #shortestFrames: number
-  /** The activations of the pitches that are wanted. */
+  /** Activations of the wanted pitches. */
   readonly #heard: Float32Array
   readonly #onsets: Float32Array
   /** Activations in which no note has been found yet. */
@@ -77,7 +77,7 @@ class NoteFinder {
   findFromStrongest(): void {
     const { frameThreshold } = this.#options
     const energy = this.#left.slice()
-    // What is left only decreases, so sorting once is enough.
+    // The remaining activations only decrease, so sorting once is enough.
     const strongest = [...energy.keys()].filter((i) => energy[i]! > frameThreshold)
     strongest.sort((one, other) => energy[other]! - energy[one]! || one - other)
     for (const i of strongest) {
@@ -104,7 +104,7 @@ class NoteFinder {
     return at - step * pause
   }
 
-  /** Clears the neighbouring pitches, too, in which a note is heard as well. */
+  /** Clears a pitch and its neighbours, in which the note is heard as well. */
   #take(frame: number, pitch: number): void {
     const i = frame * pitchCount + pitch
     this.#left[i] = 0

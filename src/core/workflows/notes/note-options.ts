@@ -1,8 +1,8 @@
-/** How certain a note must be. The names and defaults are those of basic-pitch. */
+/** Requirements for a note. The names and defaults are those of basic-pitch. */
 export interface NoteOptions {
   /** 0..1: how certain the beginning of a note must be. */
   onsetThreshold: number
-  /** 0..1: how certain a pitch must be to go on. */
+  /** 0..1: how certain a pitch must be to continue. */
   frameThreshold: number
   /** In milliseconds. */
   minimumNoteLength: number

@@ -1,10 +1,10 @@
 import { cleanText } from '../../media/tags/audio-tags.js'
 import type { Phrase } from './voice-activity.js'
 
-/** A line of a song as it is written. */
+/** A written line of a song. */
 export interface LyricLine {
   text: string
-  /** Whether a new verse begins with it. */
+  /** Whether the line begins a verse. */
   beginsVerse: boolean
 }
 
@@ -15,13 +15,13 @@ export interface TimedLine extends Phrase {
 const stepSeconds = 0.05
 const mostSteps = 4000
 const leastStepsOfLine = 8
-/** How much longer or shorter than expected a line may be. */
+/** Largest factor by which a line may be longer or shorter than expected. */
 const longestStretch = 4
-/** Price of a border in the middle of a phrase, against that of a line twice as long as expected (0.48). */
+/** Price of a border in the middle of a phrase; a line twice as long as expected costs 0.48. */
 const cutPrice = 0.6
 const versePauseSeconds = 2
 const linePauseSeconds = 0.6
-/** For rounding errors in sums of times. */
+/** Allows for rounding errors in sums of times. */
 const tolerance = 1e-6
 
 /** The lines of a text: empty lines and headings such as `[Chorus]` begin a verse and are not sung. */
@@ -37,10 +37,10 @@ export function lyricLines(text: string): LyricLine[] {
 }
 
 /**
- * When each line is sung, roughly: the phrases are divided among the lines in their order, by their numbers of letters,
- * preferably at pauses, and at long ones between verses. The sung words are not recognised.
+ * Estimates when each line is sung: the phrases are divided among the lines in order, by their numbers of letters,
+ * preferably at pauses, and at long pauses between verses. The sung words are not recognised.
  *
- * @returns none if nobody sings
+ * @returns an empty array if nobody sings
  */
 export function lineTimes(lines: readonly LyricLine[], phrases: readonly Phrase[]): TimedLine[] {
   const voiced = phrases.reduce((sum, { start, end }) => sum + end - start, 0)
@@ -90,7 +90,7 @@ function bestBorders(lines: readonly LyricLine[], pauses: Float64Array): number[
   return borders
 }
 
-/** Steps of voiced time: where each is, and the pause there. The step nearest to the end of a phrase is moved to it. */
+/** Steps of voiced time, with their positions and pauses. The step nearest to the end of a phrase is moved to it. */
 function grid(phrases: readonly Phrase[], steps: number, step: number) {
   const positions = Float64Array.from({ length: steps + 1 }, (_, index) => index * step)
   const pauses = new Float64Array(steps + 1)
@@ -106,7 +106,7 @@ function grid(phrases: readonly Phrase[], steps: number, step: number) {
   return { positions, pauses }
 }
 
-/** The time at a position in voiced time; at a pause, its end for what starts and its start for what ends. */
+/** The time at a position in voiced time; at a pause, its end for starts and its start for ends. */
 function timeAt(phrases: readonly Phrase[], position: number, side: 'start' | 'end'): number {
   let passed = 0
   for (const { start, end } of phrases) {

@@ -8,13 +8,13 @@ interface SongFacts {
   audio: string
 }
 
-/** A line is taken off the screen if the next one begins this much later. */
+/** A line is cleared from the screen if the next one begins this much later. */
 const clearAfterSeconds = 3
 /** UltraStar counts in quarters of a beat, and files state enough beats for steps below 50 ms. */
 const finestBpm = 320
 const unknownBpm = 120
 
-/** Lines with their times, as players show them (LRC). */
+/** Timed lines for players (LRC). */
 export function lrcFile(lines: readonly TimedLine[], { title, artist, seconds }: SongFacts): string {
   const rows = lines.flatMap(({ text, start, end }, index) => {
     const next = lines[index + 1]?.start ?? Infinity
@@ -25,8 +25,8 @@ export function lrcFile(lines: readonly TimedLine[], { title, artist, seconds }:
 }
 
 /**
- * The same for UltraStar and its relatives. The words of a line share its time by their letters. They are free notes
- * (`F`), which are not scored: nobody knows their pitch.
+ * The same for UltraStar and similar games. The words of a line share its time by their letters. They are free notes
+ * (`F`), which are not scored, because their pitch is unknown.
  */
 export function ultraStarFile(
   lines: readonly TimedLine[],

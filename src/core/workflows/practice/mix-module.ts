@@ -96,7 +96,7 @@ async function writeClicks(context: Context, { tags, found, name }: Song, analys
   if (name !== undefined) context.downloadName('click', `${name} - click.wav`)
 }
 
-/** @returns what kept it from being done, in sentences */
+/** @returns sentences on why no lyrics were written */
 async function writeLyrics(context: Context, { format, tags, name }: Song, analysis: MusicAnalysis) {
   const phrases = await voiceActivity(await openInput(context, context.inputs.vocalsUrl.path))
   const lines = lineTimes(lyricLines(context.params.lyrics ?? ''), phrases)
@@ -119,7 +119,7 @@ async function writeLyrics(context: Context, { format, tags, name }: Song, analy
   return []
 }
 
-/** The sum of a stream and, at a gain, another one of the same rate and channels. As long as the first. */
+/** The sum of a stream and, at a gain, another stream of the same rate and channels. As long as the first. */
 function mixedStreams(stream: AudioStream, added: AudioStream, gainDb: number): AudioStream {
   return { ...stream, blocks: summed(stream, added, 10 ** (gainDb / 20)) }
 }

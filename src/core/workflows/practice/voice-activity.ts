@@ -7,17 +7,17 @@ export interface Phrase {
 }
 
 const frameSeconds = 0.02
-/** What is quieter than this is silence, whatever else there is. */
+/** Lower levels are always silence. */
 const lowestLevel = 10 ** (-55 / 20)
-/** A voice is loud where it is among its loudest twentieth. */
+/** A voice is loud where it exceeds this share of its levels. */
 const loudShare = 0.95
-/** What other instruments leave in separated vocals is mostly below this, compared with where they are loud. */
+/** Residue of other instruments in separated vocals is mostly below this fraction of the loud level. */
 const activeBelowLoud = 10 ** (-24 / 20)
 /** Shorter pauses are consonants and breaths within a phrase. */
 const shortestPauseSeconds = 0.25
 const shortestPhraseSeconds = 0.15
 
-/** Where somebody sings: stretches in which separated vocals are loud enough, with the pauses between them. */
+/** Finds where somebody sings: stretches in which separated vocals are loud enough, with the pauses between them. */
 export async function voiceActivity(vocals: AudioStream): Promise<Phrase[]> {
   const levels = await frameLevels(vocals)
   const heard = levels.filter((level) => level > lowestLevel).sort((a, b) => a - b)

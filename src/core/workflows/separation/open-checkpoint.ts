@@ -11,7 +11,7 @@ import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { packageVersion } from '../../engine/package-files.js'
 
-/** What, besides options, the track's samples depend on. */
+/** Facts that, besides the options, determine the track's samples. */
 interface Work {
   models: unknown
   runtime: unknown
@@ -21,8 +21,8 @@ interface Work {
 }
 
 /**
- * The checkpoint of a separation, if it has one. Files are kept where one pass gives them their bytes and their encoder
- * can be resumed; else what the passes estimate, from which the files are made again.
+ * Opens the checkpoint of a separation, if it has one. Keeps the files if a single pass produces their bytes and their
+ * encoder can be resumed; otherwise keeps the estimates of the passes, from which the files are made again.
  */
 export async function openCheckpoint(
   inputPath: string,

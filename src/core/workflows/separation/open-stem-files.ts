@@ -18,7 +18,7 @@ export interface StemFilesOptions {
   restore?: (stem: StemName, path: string, peaksPath: string) => Promise<EncoderState | undefined>
 }
 
-/** Files of the file system. The names of unfinished ones end in `.part`. */
+/** Opens local files. The names of unfinished files end in `.part`. */
 export async function openStemFiles(
   paths: Partial<Record<StemName, string>>,
   { sampleRate, format, tags, growingPeaks, restore }: StemFilesOptions,

@@ -9,7 +9,7 @@ export type PresetSettings = Omit<StemsSettings, 'model' | 'ensemble' | 'allowed
 /**
  * `service/<preset>`: several known models that work together, as an ensemble or one after the other. Their models must
  * be pulled first: `stemwork models pull <preset>`. A chain adds up, too: `lead + backing + accompaniments = mixture`,
- * up to the rounding of its files, and its memory does not grow with the length, because a file is between its steps.
+ * up to the rounding of its files, and its memory does not grow with the length, because its steps exchange files.
  *
  * @example
  * createEngine({ workflows: [stemsWorkflow(), presetWorkflow('lead-and-backing', { format: 'flac24' })] })

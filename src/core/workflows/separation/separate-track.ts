@@ -27,7 +27,7 @@ export interface SeparatedTrack {
 }
 
 /**
- * Separates a decoded track into files, and publishes them. Whoever opened the files discards them if this fails.
+ * Separates a decoded track into files, and publishes them. If this fails, the opener of the files must discard them.
  *
  * @param members each with its own stream of the track, at the same sample rate
  * @throws StemworkError `BAD_INPUT` `no_audio` for a track without samples; the signal's reason
@@ -56,8 +56,8 @@ export async function separateTrack(
 }
 
 /**
- * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. It stays
- * below 1.
+ * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. Progress
+ * stays below 1.
  */
 function progressReporter(stream: AudioStream, { onProgress }: TrackOptions): (samplesDone: number) => void {
   const startedAt = performance.now()

@@ -45,7 +45,7 @@ export interface Separation extends Omit<SeparatedTrack, 'timings'>, Pick<Networ
   models: UsedModel[]
   /** One line that names a better model, if only the bundled one was used. */
   hint?: string
-  /** Messages about anything that was not done as requested, and about what was lost of a damaged file. */
+  /** Messages about anything that was not done as requested, and about losses of a damaged file. */
   warnings: string[]
 }
 
@@ -100,7 +100,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
 }
 
 /**
- * Loads the model and its networks, which the next separations find warm, and tells what runs them. Throws as
+ * Loads the model and its networks, which stay warm for the next separations, and returns their runtime. Throws as
  * `separate` does.
  */
 export async function loadNetworks(
@@ -112,8 +112,8 @@ export async function loadNetworks(
 }
 
 /**
- * Memory that decoding and separating may take, with the bundled network at most half of it: a file that takes more
- * was made to fill the memory.
+ * Memory that decoding and separating may take; with the bundled network they take at most half of it. A file that
+ * takes more was made to fill the memory.
  */
 const usualBytes = 900 * 2 ** 20
 /** Large networks take up to this many times their file's size. */
@@ -122,7 +122,7 @@ const bytesPerWeightByte = 64
 /** The memory that this process may hold, besides what it holds already for networks kept warm. */
 async function memoryFor(networkPaths: readonly string[], batch = 1): Promise<number> {
   let bytes = Math.max(usualBytes, process.memoryUsage.rss() + 0.7 * usualBytes)
-  // The bundled network is within the usual, one segment at a time.
+  // `usualBytes` covers the bundled network, one segment at a time.
   bytes += (batch * networkPaths.length - 1) * 0.5 * usualBytes
   for (const path of networkPaths) {
     const large = Math.max(0, (await stat(path)).size - smallNetworkBytes)
@@ -153,7 +153,7 @@ async function addPasses(
 ): Promise<void> {
   const { shifts = 1, overlap, denoise, batch } = options
   const stems = targetStems(outputStems(options), options.ownAccompaniments)
-  // Errors call it what its user does.
+  // Errors use the name that users know.
   const named = isBuiltIn(dirname(path)) ? { ...manifest, name: embeddedModelName } : manifest
   for (let shift = 0; shift < shifts; shift++) {
     const architecture = await createArchitecture(named, networks, { stems, overlap, denoise })
@@ -199,12 +199,12 @@ async function separateWith(
   }
 }
 
-/** How many samples there are at the output's rate, as far as the source tells; else 0. */
+/** Number of samples at the output's rate if the source states it, else 0. */
 function promisedSamples({ statedSeconds = 0 }: AudioStream, { sampleCount, sampleRate }: AudioStream): number {
   return sampleCount ?? Math.round(statedSeconds * sampleRate)
 }
 
-/** @param track what only one pass can read, or a copy that each pass reads for itself */
+/** @param track a stream that only one pass can read, or a copy that each pass opens for itself */
 async function membersOf(
   passes: readonly Pass[],
   track: AudioStream | ScratchTrack,
@@ -223,7 +223,7 @@ async function membersOf(
   return members
 }
 
-/** Where the first segment that was not kept begins; `undefined` for a track that is read from its start. */
+/** Start of the first segment that was not kept; `undefined` for a track that is read from its start. */
 function resumePoint(pass: Pass | undefined, checkpoint: TrackCheckpoint | undefined, sampleRate: number) {
   if (!checkpoint?.restore) return undefined
   const { count } = checkpoint.pass(0)

@@ -16,9 +16,9 @@ export interface ModelChoice {
   model: string
   /** Relative weight in the mean. Default: 1. */
   weight?: number
-  /** Lowest frequency that it takes part in, in Hz, for the algorithms `*_fft`. Default: 0. */
+  /** Lowest frequency at which the model takes part, in Hz, for the algorithms `*_fft`. Default: 0. */
   fromHertz?: number
-  /** The frequency from which it no longer takes part, in Hz. Default: none. */
+  /** The frequency from which the model no longer takes part, in Hz. Default: none. */
   toHertz?: number
 }
 
@@ -31,7 +31,7 @@ export interface SeparationOptions extends WarmNetworkOptions, Omit<Architecture
    * bundled model.
    */
   model?: string | readonly ModelChoice[]
-  /** How the estimates of several models become one. Default: `avg_wave`, their weighted mean. */
+  /** Algorithm that combines the estimates of several models. Default: `avg_wave`, their weighted mean. */
   ensemble?: EnsembleAlgorithm
   /** Tags to write into the files. Default: none. */
   tags?: (stem: StemName) => AudioTags
@@ -52,7 +52,7 @@ export interface SeparationOptions extends WarmNetworkOptions, Omit<Architecture
   maxSeconds?: number
   /** Keeps peaks beside the files while they grow (`openGrowingPeaks`), to be drawn. Default: false. */
   growingPeaks?: boolean
-  /** Where finished segments are kept, for a later run of the same job. Default: nowhere. */
+  /** Keeps finished segments for a later run of the same job. Default: keeps none. */
   checkpoint?: Checkpoint
   /** Checked between segments, that is, within a second or two. */
   signal?: AbortSignal

@@ -2,7 +2,7 @@ import type { AudioEncoder } from '../../media/encode/audio-encoder.js'
 import type { StemName, Stems } from '../../models/stems.js'
 import type { GrowingFile } from './checkpoint/track-checkpoint.js'
 
-/** A file that gets its name when it is complete. */
+/** A file that gets its final name when it is complete. */
 export interface StemFile {
   stem: StemName
   /** Of the unfinished file. */
@@ -22,7 +22,7 @@ export class StemFiles {
     this.#files = files
   }
 
-  /** @param opening their files; if one cannot be opened, the others are removed */
+  /** @param opening the files; if one cannot be opened, the others are removed */
   static async open(opening: readonly Promise<StemFile>[]): Promise<StemFiles> {
     try {
       return new StemFiles(await Promise.all(opening))
@@ -37,7 +37,7 @@ export class StemFiles {
     await Promise.all(this.#files.map(({ stem, encoder }) => encoder.write(audio[stem] ?? [])))
   }
 
-  /** The unfinished files, where their encoders can be resumed. */
+  /** The unfinished files whose encoders can be resumed. */
   growing(): GrowingFile[] {
     return this.#files.flatMap(({ stem, path, encoder }) => {
       const state = encoder.state?.()
@@ -45,7 +45,7 @@ export class StemFiles {
     })
   }
 
-  /** Completes the files. Returns how many samples were clipped to the integer range. */
+  /** Completes the files. Returns the number of samples that were clipped to the integer range. */
   async publish(): Promise<{ clippedSamples: number }> {
     const written = await Promise.all(this.#files.map(({ encoder }) => encoder.close()))
     for (const file of this.#files) await file.publish()

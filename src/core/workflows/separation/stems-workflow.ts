@@ -133,7 +133,7 @@ export interface StemsWorkflow<
   { [Name in Stem]: string } & { [Name in `${Stem}${'Peaks' | 'Waveform'}` | 'analysis']?: string }
 > {}
 
-/** `service/stems-4`, which `stems: 4` makes. */
+/** `service/stems-4`, the workflow of `stems: 4`. */
 export type FourStemsWorkflow = StemsWorkflow<'service/stems-4', 'vocals' | 'drums' | 'bass' | 'other'>
 
 const two = {
@@ -191,9 +191,9 @@ export function stemsWorkflow(given: (StemsSettings & { stems?: 4 }) | StemsDefi
 
 export interface StemsWork {
   separate: Stage<StemsParams, 'inputUrl'>['run']
-  /** Of the song. */
+  /** Analyses the song. */
   analyze: Stage<StemsParams, 'inputUrl'>['run']
-  /** Pictures of the finished stems. */
+  /** Draws the finished stems. */
   draw: Stage<StemsParams, 'inputUrl'>['run']
   /** Loads the default model and its networks. */
   prepare?(): Promise<Record<string, unknown>>

@@ -7,7 +7,7 @@ import { type AudioSettings, checkedSettings, flag, inputUrlParam, onlyInChild, 
 
 const id = 'service/transcode'
 
-/** A fade out is held in memory. */
+/** Limited because a fade-out is held in memory. */
 const mostFadeSeconds = 60
 const mostSeconds = 1_000_000
 

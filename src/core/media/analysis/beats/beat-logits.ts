@@ -1,6 +1,6 @@
 import { melBands } from './log-mel.js'
 
-/** Most frames that the network takes, and how many at each end have too little context. */
+/** Most frames that the network takes, and the number at each end that have too little context. */
 const chunkFrames = 1500
 const borderFrames = 6
 const step = chunkFrames - 2 * borderFrames
@@ -15,8 +15,8 @@ export interface BeatLogits {
 export type BeatNetwork = (frames: Float32Array<ArrayBuffer>, frameCount: number) => Promise<BeatLogits>
 
 /**
- * Logits of a spectrogram of any length, in chunks as the authors cut it: each overlaps its neighbours by the borders,
- * the last one is moved back so that it ends with the piece, and where chunks overlap the earlier one counts. Holds two
+ * Reads logits of a spectrogram of any length, in chunks as the authors cut it: each overlaps its neighbours by the
+ * borders, the last one is moved back to end with the piece, and where two overlap the earlier one counts. Holds two
  * chunks of frames.
  */
 export function beatLogitsReader(network: BeatNetwork) {
@@ -27,7 +27,7 @@ export function beatLogitsReader(network: BeatNetwork) {
   const beats: number[] = []
   const downbeats: number[] = []
   const frameCount = () => from + held.length
-  /** Silence stands for what is before and after the piece. */
+  /** Pads the piece with silence at both ends. */
   const read = async (first: number) => {
     const end = Math.min(first + chunkFrames, frameCount() + borderFrames)
     const frames = new Float32Array((end - first) * melBands)

@@ -1,6 +1,6 @@
 import { periodicHann, RealFft } from '../../dsp/fft.js'
 
-/** The spectrogram that Beat This! was trained on is of mono audio at this rate. */
+/** Sample rate of the mono audio that Beat This! was trained on. */
 export const beatSampleRate = 22_050
 const hop = 441
 export const beatFramesPerSecond = beatSampleRate / hop
@@ -19,7 +19,7 @@ export class LogMel {
   readonly #triangles = melTriangles()
   readonly #window = periodicHann(size)
   #samples = new Float32Array(0)
-  /** Position in the audio of the first of them. */
+  /** Position in the audio of the first sample held. */
   #from = 0
   #frames = 0
 
@@ -31,10 +31,10 @@ export class LogMel {
     return new LogMel(await RealFft.create(size))
   }
 
-  /** @returns the frames that are complete by now */
+  /** @returns the frames that are now complete */
   add(samples: Float32Array): Float32Array[] {
     const end = this.#from + this.#samples.length
-    // Keeps what a frame at the very end would reflect.
+    // Keeps the samples that a frame at the very end would reflect.
     const from = Math.max(this.#from, Math.min(end, this.#frames * hop - size))
     const joined = new Float32Array(end - from + samples.length)
     joined.set(this.#samples.subarray(from - this.#from))
@@ -44,7 +44,7 @@ export class LogMel {
     return this.#framesWhile((centre) => centre + size / 2 < from + joined.length)
   }
 
-  /** The last frames; none of audio that is too short to be reflected. */
+  /** Returns the last frames, or none if the audio is too short to be reflected. */
   finish(): Float32Array[] {
     const end = this.#from + this.#samples.length
     return end > size / 2 ? this.#framesWhile((centre) => centre <= end) : []

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { StemworkError } from '../../../engine/errors.js'
 
 export interface FfmpegLimits {
-  /** Killed after this long without output while output is wanted. */
+  /** ffmpeg is killed after this time without output while the reader waits. */
   silenceMs: number
   /** Limit of resident memory, watched where the system reports it (Linux). */
   maxBytes: number
@@ -16,20 +16,20 @@ const watchIntervalMs = 200
 const pageBytes = 4096
 const mostLogCharacters = 32_000
 
-/** A run of ffmpeg. Its output is read on demand: while nobody reads, the full pipe stops it. */
+/** A run of ffmpeg. Its output is read on demand: without a reader, the full pipe blocks ffmpeg. */
 export interface FfmpegProcess {
   output: AsyncGenerator<Buffer, void, undefined>
-  /** What it logged so far, up to a limit. */
+  /** The log so far, up to a limit. */
   log(): string
-  /** Why it ended, once `output` has ended: exit status 0, or a sentence on what went wrong. */
+  /** How ffmpeg ended, once `output` has ended: exit status 0, or a sentence on what went wrong. */
   ending(): Promise<0 | string>
-  /** Kills it, if it still runs. Resolves when it is gone. */
+  /** Kills ffmpeg if it still runs. Resolves when it has exited. */
   end(): Promise<void>
 }
 
 /**
  * Starts ffmpeg, without a shell and with almost none of the environment. It is killed when the signal fires, when it
- * exceeds a limit, and when `output` is given up.
+ * exceeds a limit, and when the reader abandons `output`.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` when the program cannot be started
  */
@@ -133,7 +133,7 @@ function watchMemory(child: ChildProcess, { maxBytes }: FfmpegLimits, breakOff: 
   }, watchIntervalMs).unref()
 }
 
-/** 0 where the system does not report it. */
+/** Resident memory; 0 where the system does not report it. */
 async function residentBytes(pid: number | undefined): Promise<number> {
   if (process.platform !== 'linux' || pid === undefined) return 0
   const text = await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '')

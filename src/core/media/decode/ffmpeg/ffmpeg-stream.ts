@@ -19,7 +19,7 @@ export interface FfmpegOptions {
   limits?: FfmpegLimits
 }
 
-/** Enough for the header of what ffmpeg writes. */
+/** Enough for the header that ffmpeg writes. */
 const headBytes = 4096
 
 /**
@@ -43,7 +43,7 @@ export async function openFfmpeg(path: string, options: FfmpegOptions): Promise<
     return {
       sampleRate,
       channelCount,
-      // The length of the longest track, which is near enough to show progress.
+      // The length of the longest track, which is close enough to show progress.
       sampleCount: seconds && Math.round(seconds * sampleRate),
       format,
       speakers,

@@ -116,7 +116,7 @@ function blockSizeOf(code: number, reader: BitReader): number {
   return 256 << (code - 8)
 }
 
-/** By the code in the header; 0 means that of the stream. */
+/** By the code in the header; 0 stands for the rate of the stream. */
 export const sampleRates = [0, 88_200, 176_400, 192_000, 8000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000]
 
 function sampleRateOf(code: number, reader: BitReader, info: FlacStreamInfo): number {

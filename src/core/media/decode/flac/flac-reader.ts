@@ -8,9 +8,9 @@ import { headerCount } from '../header-count.js'
 const readBytes = 64 * 1024
 
 /**
- * Native FLAC of up to 32 bits, exactly as it was encoded: integers are divided by 2^(bits-1). Every frame is checked
- * by its CRC-16; damaged ones are skipped and replaced by silence of the same length, so that the rest stays in time.
- * Where the file's header and the frames differ, the frames are right. (The streaming decoder of `audio-decode` 3
+ * Opens native FLAC of up to 32 bits, decoded exactly: integers are divided by 2^(bits-1). Every frame is checked by
+ * its CRC-16; damaged frames are replaced by silence of the same length, so that the rest stays in time. Where the
+ * file's header and the frames differ, the frames are right. (The streaming decoder of `audio-decode` 3
  * silently drops about one frame of 4,096 samples in three thousand, and scales by 2^(bits-1) - 1.)
  *
  * @param start position of the `fLaC` marker
@@ -22,7 +22,7 @@ export async function openFlac(file: FileBytes, start: number): Promise<AudioStr
 }
 
 /**
- * FLAC frames from any container.
+ * Opens FLAC frames from any container.
  *
  * @param statedSamples samples per channel by the header; 0 if it states none
  */

@@ -2,28 +2,28 @@ import { concat } from '../../bytes.js'
 import { decodeFrame, longestHeader, readFrameHeader, type FlacFrameHeader, type FlacStreamInfo } from './flac-frame.js'
 import { longestGapSeconds, silence } from '../lost-audio.js'
 
-/** What could not be decoded. */
+/** Losses of a damaged stream. */
 export interface FlacLosses {
   /** Stretches without an intact frame. */
   frames: number
-  /** Samples per channel that are silent instead. */
+  /** Samples per channel that were replaced by silence. */
   samples: number
 }
 
-/** A decoded frame, or silence instead of lost ones. */
+/** A decoded frame, or silence in place of lost frames. */
 export interface DecodedFrame {
   header: FlacFrameHeader
   channels: Float32Array[]
 }
 
 /**
- * Bytes that only look like frames cost the time of decoding one. Beyond this limit, the rest of the file is given up.
+ * Bytes that only look like a frame cost the time of decoding one. Beyond this limit, the rest of the file is skipped.
  */
 const mostFailures = 1000
 
 /**
- * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; what differs from it later
- * is skipped as damage. `losses` is updated meanwhile.
+ * Decodes FLAC frames (RFC 9639, 9). The first intact frame fixes rate, channels and bits; later frames that differ are
+ * skipped as damaged. Updates `losses` as it reads.
  */
 export async function* decodeFrames(
   pieces: AsyncGenerator<Uint8Array, void, undefined>,
@@ -35,7 +35,7 @@ export async function* decodeFrames(
   let failures = 0
   let isIntact = true
   let nextSample = 0
-  /** Where the audio begins in the stream's own numbering: not at 0 if its start was cut off, or a number was wrong. */
+  /** Position of the first sample in the stream's numbering: not 0 if the start was cut off, or a number was wrong. */
   let origin = 0
   for (;;) {
     if (!(await input.has(longestHeader))) return
@@ -64,7 +64,7 @@ export async function* decodeFrames(
   }
 }
 
-/** The frame that begins here; `undefined` without a plausible header, no `frame` where only the header is intact. */
+/** The frame at this position; `undefined` without a plausible header, no `frame` if only the header is intact. */
 async function frameAt(input: Input, info: FlacStreamInfo, first: FlacFrameHeader | undefined) {
   const header = readFrameHeader(input.bytes, input.at, info)
   if (!header || !(first ? isLike(header, first) : header.sampleRate > 0)) return undefined

@@ -18,7 +18,7 @@ export interface BoxRange {
   end: number
 }
 
-// Not mediabunny (11.3 MB): tables of 2^32 samples keep it busy for ever, and it knows no ALAC and no Ogg FLAC.
+// Not mediabunny (11.3 MB): tables of 2^32 samples make it run for ever, and it supports neither ALAC nor Ogg FLAC.
 
 /** A fragmented file has two boxes for each fragment of a second or more. */
 const mostTopBoxes = 100_000
@@ -35,7 +35,7 @@ export async function* topBoxes(file: FileBytes, position: number): AsyncGenerat
   }
 }
 
-/** The boxes directly inside `[from, to)`. Those that reach past `to` are left out. */
+/** The boxes directly inside `[from, to)`, without those that reach past `to`. */
 export function* childBoxes(bytes: Uint8Array, from: number, to: number): Generator<Box, void, undefined> {
   const count = headerCount('boxes inside one box of its index')
   for (let at = from; at + 8 <= to;) {
@@ -47,7 +47,7 @@ export function* childBoxes(bytes: Uint8Array, from: number, to: number): Genera
   }
 }
 
-/** The first box inside `[from, to)` that is reached by the path of types. */
+/** The first box inside the range to which the path of types leads. */
 export function findBox(bytes: Uint8Array, { body, end }: BoxRange, ...path: string[]): Box | undefined {
   const [type, ...rest] = path
   for (const box of childBoxes(bytes, body, end)) {
@@ -74,7 +74,7 @@ export interface Table {
 }
 
 /**
- * @param headBytes from the box's content to the entries; the count takes the last four of them
+ * @param headBytes from the start of the box's content to the entries; the last four of these bytes are the count
  * @throws StemworkError `BAD_INPUT` `decode_failed` when the box has no room for that many entries
  */
 export function tableOf(bytes: Uint8Array, box: Box, headBytes: number, entryBytes: number): Table {

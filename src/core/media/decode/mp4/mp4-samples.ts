@@ -22,7 +22,7 @@ export interface Samples {
 
 /** A day of AAC has 4 million. */
 const mostSamples = 8_000_000
-/** The largest real ones, of lossless codecs, take less than one. */
+/** In bytes; the largest real samples, of lossless codecs, take less than 1 MiB. */
 const largestSample = 4 * 1024 * 1024
 const largestFragmentHeader = 16 * 1024 * 1024
 
@@ -62,7 +62,7 @@ function sampleCollector(fileSize: number, runBytes: number, joins: boolean) {
 /**
  * Lists the samples of a track, from the index and from the fragments that follow it.
  *
- * @param indexEnd where the fragments begin
+ * @param indexEnd position of the first fragment
  * @param runBytes most bytes of a run, unless one sample is larger
  * @throws StemworkError `BAD_INPUT` `decode_failed` for tables that cannot be right
  */
@@ -127,7 +127,7 @@ function addFragment(add: Add, track: Mp4Track, bytes: Uint8Array, fragmentStart
 interface FragmentRun {
   base: number
   sampleBytes: number
-  /** Where the next run begins unless it says otherwise. */
+  /** Position of the next run, unless that run states its own. */
   position: number
 }
 

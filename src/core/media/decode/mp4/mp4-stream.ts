@@ -10,7 +10,7 @@ export interface Mp4Sound {
   pieces: AsyncGenerator<Uint8Array, void, undefined>
   /** Length of the track by its header; undefined for fragmented files. */
   seconds: number | undefined
-  /** Where they lie in the file; the pieces after the first one hold them in this order. */
+  /** Positions of the samples in the file; the pieces after the first one hold them in this order. */
   samples: Samples
   warnings: readonly string[]
 }
@@ -19,11 +19,11 @@ export interface Mp4Sound {
 const largestIndexBytes = 128 * 1024 * 1024
 
 /**
- * Takes the first sound track out of an MP4, M4A, MOV or 3GP file. What a decoder gets is a file with that track alone:
- * an index with tables that fit, then the samples in their order. So the decoder needs no random access, sees no
- * pictures, and only gets counts that were checked.
+ * Takes the first sound track out of an MP4, M4A, MOV or 3GP file. The decoder gets a file with that track alone: an
+ * index with matching tables, then the samples in order. So it needs no random access, sees no pictures, and gets only
+ * counts that were checked.
  *
- * @param pieceBytes about how many bytes a piece has
+ * @param pieceBytes approximate size of a piece
  * @throws StemworkError `BAD_INPUT`: `decode_failed` without an index or with tables that cannot be right, `no_audio`
  * without a sound track
  */
@@ -41,7 +41,7 @@ export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4S
 const leastMissing = 0.001
 
 function cutOff({ missing, isComplete }: Samples, { seconds }: Mp4Track): string[] {
-  // Nothing says how many fragments there were.
+  // The number of missing fragments is unknown.
   if (!isComplete)
     return ['The MP4 file was cut off or is damaged: the sound after its last whole fragment is missing.']
   if (missing < leastMissing) return []
@@ -82,7 +82,7 @@ function writeIndex({ kept }: Mp4Track, { sizes }: Samples): Uint8Array {
   return index
 }
 
-/** Big-endian, of 32 bits each. */
+/** Big-endian words of 32 bits. */
 function words(values: readonly number[]): Uint8Array {
   const bytes = new Uint8Array(values.length * 4)
   const view = viewOf(bytes)

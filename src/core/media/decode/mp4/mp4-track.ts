@@ -8,17 +8,17 @@ export interface Mp4Track {
   id: number
   /** Four characters, for example `mp4a`. */
   codec: string
-  /** Length of what is played; undefined for fragmented files, and where the track has several edits. */
+  /** Length of the played part; undefined for fragmented files, and if the track has several edits. */
   seconds: number | undefined
   tables: SampleTables
-  /** Bytes of a sample that a fragment does not state. */
+  /** Size of samples for which a fragment states none. */
   fragmentSampleBytes: number
   isFragmented: boolean
   /** Boxes that a decoder needs besides the tables, including their headers. */
   kept: { movie: Uint8Array[]; track: Uint8Array[]; media: Uint8Array[]; sampleTable: Uint8Array[]; tags: Uint8Array }
 }
 
-/** Where the samples lie (ISO/IEC 14496-12, 8.7); each count fits into its box. */
+/** Positions of the samples (ISO/IEC 14496-12, 8.7); each count fits into its box. */
 export interface SampleTables {
   sampleCount: number
   /** 0 if each sample has its own size. */
@@ -29,9 +29,9 @@ export interface SampleTables {
   chunkOffsets: Table | undefined
 }
 
-/** Decoders look through the description of the samples box by box. */
+/** Limited because decoders scan the description of the samples box by box. */
 const longestDescription = 1024 * 1024
-/** Of the tags, only iTunes' note on the encoder's padding is needed. */
+/** The only tag needed is iTunes' note on the encoder's padding. */
 const longestTag = 4096
 
 /**
@@ -94,7 +94,7 @@ function playedSeconds(view: DataView, media: Box, movie: Box | undefined, edits
     duration: read(row * entryBytes),
     start: read(row * entryBytes + (isLong ? 8 : 4)),
   }))
-  // A pause before the sound starts at -1.
+  // An edit that starts at -1 is a pause before the sound.
   const [edit, another] = rows.filter(({ start }) => start !== -1)
   if (!edit || another) return undefined
   const movieScale = movie ? timesOf(view, movie).timescale : 0
@@ -102,7 +102,7 @@ function playedSeconds(view: DataView, media: Box, movie: Box | undefined, edits
   return Math.min(most, seconds - edit.start / timescale)
 }
 
-/** Of a header of the media or the movie, which begin alike. */
+/** Reads the header of the media or of the movie; both begin alike. */
 function timesOf(view: DataView, { body, end }: Box): { timescale: number; seconds?: number } {
   if (end - body < 20) return { timescale: 0 }
   const isLong = view.getUint8(body) === 1 && end - body >= 32

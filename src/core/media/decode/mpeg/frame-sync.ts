@@ -77,11 +77,11 @@ const bitRates: readonly (readonly number[])[] = [
 const mpeg1Rates = [44_100, 48_000, 32_000]
 
 export interface MpegHeader {
-  /** Version, layer and sample rate: what all frames of a stream share. */
+  /** Version, layer and sample rate, which all frames of a stream share. */
   streamId: number
   /** 0 for free format. */
   frameBytes: number
-  /** Of the audio, in bits a second. */
+  /** In bits per second. */
   bitRate: number
   sampleRate: number
   samplesPerFrame: number

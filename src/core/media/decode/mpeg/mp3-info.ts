@@ -5,7 +5,7 @@ const samplesPerFrame = 1152
 const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
 const sampleRates = [44_100, 48_000, 32_000]
 
-/** Size in bytes of the frame with the information, for the four-byte header of any frame of the file. */
+/** Size in bytes of the information frame, by the four-byte header of any frame of the file. */
 export function mp3InfoBytes(header: Uint8Array): number {
   const bitrate = bitrates[header[2]! >> 4]!
   return Math.floor((144_000 * bitrate) / sampleRates[(header[2]! >> 2) & 3]!)
@@ -13,7 +13,7 @@ export function mp3InfoBytes(header: Uint8Array): number {
 
 export interface Mp3Facts {
   frameCount: number
-  /** Of all frames, this one included. */
+  /** Size of all frames, this one included. */
   bytes: number
   sampleCount: number
   /** Samples that the encoder added before the audio. */

@@ -2,15 +2,15 @@ import { concat, latin1Bytes } from '../../bytes.js'
 import { type EncodedPieces, mostLinks } from '../codec-stream.js'
 import { findMpegAudio, mpegHeader } from './frame-sync.js'
 
-/** More than a frame with information and the header after it. */
+/** More than an information frame and the header after it. */
 const heldBytes = 4096
 const tags = ['Xing', 'Info'].map(latin1Bytes)
-/** From the start of a frame to the tag: the header and the side information, by version and channels. */
+/** Bytes from the start of a frame to the tag: the header and the side information, by version and channels. */
 const tagOffsets = [13, 21, 36]
 
 /**
- * Divides files that were joined end to end where a frame with information for players begins (`Xing` or `Info`), which
- * states the delay and the padding of what follows it. Each link must be read before the next.
+ * Splits files that were joined end to end at each frame with information for players (`Xing` or `Info`), which states
+ * the delay and the padding of the audio after it. Each link must be read before the next.
  */
 export async function* mp3Links(pieces: EncodedPieces): AsyncGenerator<EncodedPieces, void, undefined> {
   let bytes: Uint8Array = new Uint8Array(0)
@@ -18,7 +18,7 @@ export async function* mp3Links(pieces: EncodedPieces): AsyncGenerator<EncodedPi
   let links = 0
 
   async function* link(): EncodedPieces {
-    // The frame that begins the link must not begin another.
+    // The frame that begins this link must not begin another link.
     let hasAudio = false
     let from = 1
     for (;;) {
@@ -47,7 +47,7 @@ export async function* mp3Links(pieces: EncodedPieces): AsyncGenerator<EncodedPi
   } while (bytes.length > 0)
 }
 
-/** The position of the next frame with information that is wholly there, with a frame of the same stream after it. */
+/** Position of the next whole information frame that is followed by a frame of the same stream. */
 function infoFrameAt(bytes: Uint8Array, from: number): number | undefined {
   for (let tag = nextTag(bytes, from); tag !== undefined; tag = nextTag(bytes, tag + 1)) {
     for (const offset of tagOffsets) {

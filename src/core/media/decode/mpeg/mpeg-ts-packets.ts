@@ -1,17 +1,17 @@
 import { CustomSource, EncodedPacketSink, Input, MPEG_TS } from 'mediabunny'
 import type { ReadableBytes } from '../file-bytes.js'
 
-// The build takes the package's parser into this file (tsup.config.ts), so that hosts need not install it.
+// The build bundles the package's parser into this file (tsup.config.ts), so that hosts need not install it.
 
 export interface PacketTrack {
-  /** As mediabunny names it; null for those that it does not know. */
+  /** mediabunny's name for the codec; null for codecs that it does not know. */
   codec: string | null
-  /** The sound as it is without the transport stream: frames of ADTS, MPEG audio or AC-3. */
+  /** The sound without the transport stream: frames of ADTS, MPEG audio or AC-3. */
   packets: AsyncGenerator<Uint8Array, void, undefined>
 }
 
 /**
- * The sound track of an MPEG transport stream that players choose; `undefined` if it has none.
+ * Returns the sound track of an MPEG transport stream that players choose; `undefined` if it has none.
  *
  * @throws Error, also while packets are read, where the stream is damaged
  */
@@ -19,7 +19,7 @@ export async function packetTrack({ size, read }: ReadableBytes): Promise<Packet
   const source = new CustomSource({
     getSize: () => size,
     read: (start, end) => read(start, end - start),
-    // Else each packet of 188 bytes is a read of its own.
+    // Otherwise each packet of 188 bytes would be read separately.
     prefetchProfile: 'fileSystem',
   })
   const input = new Input({ source, formats: [MPEG_TS] })

@@ -8,13 +8,13 @@ import { UndecodedError } from '../undecoded.js'
 import { withWarnings } from '../with-warnings.js'
 
 const codecs = new Set(['aac', 'mp3', 'ac3', 'eac3'])
-/** Packets are a few hundred bytes; a call of a decoder for each would take longer. */
+/** Packets are a few hundred bytes; calling a decoder for each would take longer. */
 const pieceBytes = 16 * 1024
 
 /**
  * Opens the sound of an MPEG transport stream (TS, M2TS).
  *
- * @throws UndecodedError if it has none that can be decoded
+ * @throws UndecodedError if it has no sound that can be decoded
  */
 export async function openTransportStream(file: FileBytes, load: CodecLoader): Promise<AudioStream> {
   const { packetTrack } = await import('./mpeg-ts-packets.js')

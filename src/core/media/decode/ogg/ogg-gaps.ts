@@ -8,16 +8,16 @@ import { UndecodedError } from '../undecoded.js'
 /** Each part needs its own decoder. If there are more gaps, the parts are joined. */
 export const mostGaps = 100
 
-/** A longer gap before the first audio is from a recording that joined a broadcast late. */
+/** A longer gap before the first audio comes from a recording that joined a broadcast late. */
 const longestFirstGapSeconds = 5
 
 type Pages = AsyncGenerator<StreamPage, void, undefined>
 type Codec = Pick<Encoded, 'codec' | 'load'>
 
-/** Where a part of the stream lies, in samples as its pages count them; undefined if it holds no audio. */
+/** Position of a part of the stream, in samples as its pages count them; undefined if it holds no audio. */
 export interface PartPosition {
   start: number | undefined
-  /** Whether it continues the part before, rather than being the start of another stream. */
+  /** Whether the part continues the one before; otherwise it starts another stream. */
   isContinued: boolean
 }
 
@@ -28,8 +28,8 @@ interface Part {
 }
 
 /**
- * Finds where the parts of a damaged stream begin: as many samples before the end of a page as the pages up to it hold.
- * The last page is left out, as the end of its audio may be cut.
+ * Finds where the parts of a damaged stream begin: at the end of a page minus the samples that the pages up to it hold.
+ * The last page is left out, because its audio may be cut at the end.
  */
 export async function positionsOf(pages: Pages, decoder: Codec): Promise<PartPosition[]> {
   const positions: PartPosition[] = []
@@ -58,7 +58,7 @@ export async function positionsOf(pages: Pages, decoder: Codec): Promise<PartPos
   return positions
 }
 
-/** Samples at the start of an Opus stream that are counted and not played (RFC 7845, 5.1). */
+/** Samples at the start of an Opus stream that are counted but not played (RFC 7845, 5.1). */
 function preSkipOf(page: StreamPage): number {
   const [head] = packetsOf(page).packets
   return head && head.length >= 12 ? head[10]! | (head[11]! << 8) : 0
@@ -76,10 +76,10 @@ async function countSamples(pieces: AsyncGenerator<Uint8Array, void, undefined>,
 }
 
 /**
- * Decodes the parts of a damaged stream, each with its own decoder, and puts silence between them where their positions
- * say so.
+ * Decodes the parts of a damaged stream, each with its own decoder, and fills the gaps between their positions with
+ * silence.
  *
- * @param silent to which the seconds of silence are added
+ * @param silent receives the seconds of silence
  */
 export async function openParts(
   pages: Pages,

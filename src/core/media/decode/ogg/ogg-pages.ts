@@ -14,7 +14,7 @@ export interface OggPage {
 }
 
 const headerBytes = 27
-/** Bytes that only look like pages cost the time of a checksum. Beyond this limit, the rest of the file is given up. */
+/** Bytes that only look like a page cost the time of a checksum. Beyond this limit, the rest of the file is skipped. */
 const mostFailures = 10_000
 const capture = [0x4f, 0x67, 0x67, 0x53]
 
@@ -40,7 +40,7 @@ export async function* readPages(pieces: AsyncIterable<Uint8Array>): AsyncGenera
     }
     buffer = buffer.subarray(at)
   }
-  // A page may claim to run past the end and hide others.
+  // A damaged page may claim to run past the end and hide intact ones.
   for (let at = nextCapture(buffer, 1); at < buffer.length; at = nextCapture(buffer, at + 1)) {
     const length = pageBytes(buffer, at)
     const page = length !== undefined && at + length <= buffer.length && readPage(buffer.subarray(at, at + length))
@@ -49,7 +49,7 @@ export async function* readPages(pieces: AsyncIterable<Uint8Array>): AsyncGenera
   }
 }
 
-/** Position of the next `OggS`, or of what may be the beginning of one at the end. */
+/** Position of the next `OggS`, or of its possible beginning at the end of the bytes. */
 function nextCapture(bytes: Uint8Array, from: number): number {
   for (let at = bytes.indexOf(capture[0]!, from); at >= 0; at = bytes.indexOf(capture[0]!, at + 1)) {
     if (capture.every((byte, index) => at + index >= bytes.length || bytes[at + index] === byte)) return at
@@ -86,7 +86,7 @@ function granuleOf(view: DataView): number | undefined {
   return granule < 0 ? undefined : granule
 }
 
-/** The pages of bytes that hold whole pages and nothing else. */
+/** The pages in bytes that hold nothing but whole pages. */
 export function* pagesIn(bytes: Uint8Array): Generator<OggPage, void, undefined> {
   for (let at = 0; ;) {
     const length = pageBytes(bytes, at)
@@ -114,7 +114,7 @@ export function packetsOf({ bytes }: OggPage): { packets: Uint8Array[]; isContin
 }
 
 /**
- * The page without the part of a packet that it begins or ends with, whose rest was lost; undefined if nothing is left.
+ * Removes the parts of packets whose rest was lost from the start or end of a page; undefined if nothing is left.
  */
 export function withoutParts(page: OggPage, { first, last }: { first: boolean; last: boolean }): OggPage | undefined {
   const { packets, isContinued } = packetsOf(page)

@@ -52,7 +52,7 @@ function withLosses(stream: AudioStream, losses: OggLosses, instead: () => strin
   return withWarnings(stream, () => oggLossText(losses, instead()))
 }
 
-/** Each must be read before the next. */
+/** Each link must be read before the next. */
 async function* linksOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<EncodedPieces, void, undefined> {
   let next = await pages.next()
   for (let links = 1; !next.done; links++) {

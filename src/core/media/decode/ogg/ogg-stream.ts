@@ -1,7 +1,7 @@
 import { latin1 } from '../../bytes.js'
 import { packetsOf, readPages, withoutParts, type OggPage } from './ogg-pages.js'
 
-/** What was lost of an Ogg stream; complete when its pages have been read. */
+/** Losses of an Ogg stream; complete when its pages have been read. */
 export interface OggLosses {
   gaps: number
   /** Streams of the codec that follow each other, as in recordings of a radio station; the first one included. */
@@ -9,12 +9,12 @@ export interface OggLosses {
   hasEnd: boolean
 }
 
-/** A page of a stream, and what is missing before it. */
+/** A page of a stream, and whether pages are missing before it. */
 export interface StreamPage extends OggPage {
   isAfterGap: boolean
 }
 
-/** How the first packet of each codec begins. */
+/** Beginning of the first packet of each codec. */
 const identifications = {
   vorbis: '\x01vorbis',
   opus: 'OpusHead',
@@ -32,9 +32,9 @@ export function oggCodecOf(packet: Uint8Array): OggCodec | undefined {
 }
 
 /**
- * The pages of the first stream with that codec. Only whole packets from intact pages are in them: what is left of a
- * packet whose rest was lost would decode to noise. A stream of the same codec that begins after the first one's end
- * belongs to it.
+ * The pages of the first stream with that codec, reduced to whole packets from intact pages: a part of a packet whose
+ * rest was lost would decode to noise. A stream of the same codec that begins after the end of the first one counts as
+ * its continuation.
  */
 export async function* streamPages(
   pieces: AsyncIterable<Uint8Array>,
@@ -73,7 +73,7 @@ function isStartOf(codec: OggCodec, page: OggPage): boolean {
   return page.isFirst && oggCodecOf(packetsOf(page).packets[0] ?? new Uint8Array(0)) === codec
 }
 
-/** @param instead what became of the gaps */
+/** @param instead says how the gaps were handled */
 export function oggLossText({ gaps, hasEnd }: OggLosses, instead: string): string[] {
   const texts: string[] = []
   const where = gaps === 1 ? '1 position' : `${gaps} positions`

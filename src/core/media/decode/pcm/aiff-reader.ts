@@ -23,7 +23,7 @@ interface Common {
 const unknownBytes = 0xffff_ffff
 
 /**
- * AIFF and AIFF-C with integers of 8 to 32 bits in either byte order, 32 or 64-bit floats, or G.711.
+ * Opens AIFF and AIFF-C with integers of 8 to 32 bits in either byte order, 32 or 64-bit floats, or G.711.
  *
  * @param start position of the header
  * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file, UndecodedError
@@ -93,7 +93,7 @@ const integers: Record<string, Stored | undefined> = {
   '23ni': little,
 }
 
-/** What has a width of its own. Some programs write the names in capitals. */
+/** Encodings of fixed width. Some programs write the names in capitals. */
 const others: [names: string[], PcmEncoding][] = [
   [['fl32', 'FL32'], { kind: 'float', bytes: 4, littleEndian: false }],
   [['fl64', 'FL64'], { kind: 'float', bytes: 8, littleEndian: false }],

@@ -20,7 +20,7 @@ const encodings: Record<number, PcmEncoding | undefined> = {
 }
 
 /**
- * Sun audio (`.au`, `.snd`) with integers, floats or G.711.
+ * Opens Sun audio (`.au`, `.snd`) with integers, floats or G.711.
  *
  * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file, UndecodedError
  * for compressed audio

@@ -13,14 +13,13 @@ export interface Chunk {
 }
 
 /**
- * How chunks are stored: `riff` with little-endian sizes (WAV), `big-endian` (RIFX, AIFF), `wave64` with names of 16
+ * Layouts of chunks: `riff` with little-endian sizes (WAV), `big-endian` (RIFX, AIFF), `wave64` with names of 16
  * bytes, sizes of 8 that include the header, and an alignment to 8.
  */
 export type ChunkLayout = 'riff' | 'big-endian' | 'wave64'
 
 /**
- * The chunks from `position` on, one after the other. `next` may be given another size, where the stated one is a
- * placeholder.
+ * Reads the chunks from `position` on. Where the stated size is a placeholder, callers pass the real one to `next`.
  *
  * @throws StemworkError `BAD_INPUT` `decode_failed` when there are too many
  */

@@ -4,7 +4,7 @@ import { decodePcm, type PcmEncoding } from './pcm.js'
 
 const readBytes = 256 * 1024
 
-/** Where a file's uncompressed audio lies and how it is stored. */
+/** Position and encoding of a file's uncompressed audio. */
 export interface PcmLayout {
   format: string
   sampleRate: number
@@ -12,7 +12,7 @@ export interface PcmLayout {
   encoding: PcmEncoding
   /** Position of the first sample. */
   start: number
-  /** Bytes of audio by the header; undefined if it does not say. */
+  /** Bytes of audio by the header; undefined if it states none. */
   statedBytes: number | undefined
   speakers?: readonly Speaker[]
 }

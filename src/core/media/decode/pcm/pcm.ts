@@ -1,4 +1,4 @@
-/** How one sample of uncompressed audio is stored. */
+/** Encoding of a sample of uncompressed audio. */
 export interface PcmEncoding {
   /** `mu-law` and `a-law` are the 8-bit logarithmic codes of ITU-T G.711. */
   kind: 'signed' | 'unsigned' | 'float' | 'mu-law' | 'a-law'

@@ -1,7 +1,7 @@
 import { concat } from '../../bytes.js'
 import { decodePcm, type PcmEncoding } from './pcm.js'
 
-/** Samples as they are, of which nothing in the stream tells how they are stored. */
+/** Raw samples in a stream that does not state their encoding. */
 export interface RawPcm {
   sampleRate: number
   channelCount: number
@@ -17,7 +17,7 @@ export const rawEncodings = {
 
 export type RawFormat = keyof typeof rawEncodings
 
-/** The first `dataBytes` bytes as planes, however they are cut. */
+/** The first `dataBytes` bytes as planes, however the input is divided. */
 export async function* rawBlocks(
   input: AsyncIterable<Uint8Array>,
   { encoding, channelCount }: Omit<RawPcm, 'sampleRate'>,

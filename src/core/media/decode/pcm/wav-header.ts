@@ -59,7 +59,7 @@ export async function readWavHeader(file: ReadableBytes, start: number): Promise
   )
 }
 
-/** The outermost chunk: how the others are laid out, and where it ends, as far as it says so. */
+/** Reads the outermost chunk: the layout of the other chunks, and its end if it states one. */
 async function readRiff(file: ReadableBytes, start: number): Promise<{ layout: ChunkLayout; riffEnd: number }> {
   const head = await file.read(start, 12)
   const name = latin1(head, 0, 4)

@@ -13,9 +13,9 @@ const formatALaw = 6
 const formatMuLaw = 7
 
 /**
- * Uncompressed WAV, RF64, BW64, RIFX and Wave64, of 8 to 32-bit integers, 32 or 64-bit floats, or G.711. Files that
- * were cut off or streamed (sizes of 0 or 0xffffffff) are read as far as they go. Returns undefined for compressed data
- * inside a WAV file.
+ * Opens uncompressed WAV, RF64, BW64, RIFX and Wave64, of 8 to 32-bit integers, 32 or 64-bit floats, or G.711. Files
+ * that were cut off or streamed (sizes of 0 or 0xffffffff) are read as far as they go. Returns undefined for compressed
+ * data inside a WAV file.
  *
  * @param start position of the header
  * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header, `no_audio` for an empty file.
@@ -41,7 +41,7 @@ export async function openWav(file: FileBytes, start: number): Promise<AudioStre
 }
 
 /**
- * How its samples are stored; undefined for compressed data.
+ * Encoding of the samples; undefined for compressed data.
  *
  * @throws UndecodedError for a width that is not supported
  */

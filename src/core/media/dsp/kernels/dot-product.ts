@@ -1,7 +1,7 @@
 import { createKernel, type Kernel } from './kernel.js'
 
 export interface DotProduct {
-  /** Sum of `memory[a + i] * memory[b + i]` for `i` below `count`, in the order that its plain twin shows. */
+  /** Sum of `memory[a + i] * memory[b + i]` for `i` below `count`, in the order of its plain twin. */
   dotProduct(a: number, b: number, count: number): number
 }
 

@@ -6,18 +6,18 @@ import { createKernel, type Kernel } from './kernel.js'
  */
 export interface FlacKernels {
   /**
-   * Splits 16-bit samples of two channels, side by side. Reads and writes one more if the count is odd.
+   * Splits interleaved 16-bit samples of two channels. Reads and writes one more if the count is odd.
    *
    * @param pairs two samples in the place of each float
    */
   separatePairs(pairs: number, left: number, right: number, count: number): void
   /**
-   * Writes the means of two signals, rounded down, and their differences: those of up to one sample more than `count`.
+   * Writes the means of two signals, rounded down, and their differences; of one sample more if the count is odd.
    */
   middleAndSide(left: number, right: number, middle: number, side: number, count: number): void
   /**
-   * Writes five doubles: the sums of the magnitudes of the signal and of its first to fourth differences, of the fifth
-   * sample and those after it, without the last if the count is odd.
+   * Writes five doubles: the sums of the magnitudes of the signal and of its first to fourth differences, from the
+   * fifth sample on and without the last if the count is odd.
    */
   differenceSums(signal: number, to: number, count: number): void
   /**
@@ -27,14 +27,14 @@ export interface FlacKernels {
    */
   autocorrelate(signal: number, window: number, windowed: number, to: number, count: number): void
   /**
-   * Writes, at the position of each sample from `order` on, its difference to `floor(scale * sum)`, where the sum is
-   * that of the coefficients times the samples before it. Reads and writes up to three more than `count`.
+   * Writes, at the position of each sample from `order` on, its difference to `floor(scale * sum)`, where `sum` is that
+   * of the coefficients times the preceding samples. Reads and writes up to three more than `count`.
    *
    * @returns the largest magnitude; the integers are right only if it is less than 2^31
    */
   residual(signal: number, coefficients: number, order: number, scale: number, to: number, count: number): number
   /**
-   * Writes the sum of each part of the residuals, as doubles. They are folded as Rice codes fold them: 0, -1, 1, -2, 2
+   * Writes the sum of the folded residuals of each part, as doubles. They are folded as in Rice codes: 0, -1, 1, -2, 2
    * ... count as 0, 1, 2, 3, 4 ...
    *
    * @param order how many samples at the start of the first part have no residual
@@ -42,15 +42,15 @@ export interface FlacKernels {
    */
   foldedSums(residual: number, order: number, length: number, parts: number, to: number): void
   /**
-   * Finds into how many equal parts to divide the residuals, each with Rice codes of its own parameter: the division
-   * with the fewest expected bits. Writes its order (the number of parts is 2 to this power) and the parameters, as
-   * integers (`partitionFields` in all).
+   * Finds the division of the residuals into equal parts, each with its own Rice parameter, that takes the fewest
+   * expected bits. Writes its order (the number of parts is 2 to this power) and the parameters, as integers
+   * (`partitionFields` in all).
    *
    * @param sums of the folded residuals of the parts, which are overwritten
-   * @param parts how many there may be at most: a power of two up to `maxPartitions` that divides the samples
+   * @param parts most parts: a power of two up to `maxPartitions` that divides the samples
    * @param order how many samples at the start have no residual
-   * @param parameterBits 4 or 5; parameters are less than the largest number that they hold
-   * @returns the bits, with those of the parameters
+   * @param parameterBits 4 or 5; parameters are less than the largest number of this width
+   * @returns the bits, including those of the parameters
    */
   choosePartitions(
     sums: number,
@@ -78,7 +78,7 @@ export interface FlacKernels {
   ): number
 }
 
-/** Parts of a block, at most. */
+/** Most parts of a block. */
 export const maxPartitions = 32
 /** The order and the parameters of a division, and room for those of another one. */
 export const partitionFields = 1 + 2 * maxPartitions

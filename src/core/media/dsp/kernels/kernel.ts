@@ -5,7 +5,7 @@ import { kernelBytes, type KernelName } from './kernel-bytes.js'
 export type Kernel<Functions> = Functions & { memory: Float32Array<ArrayBuffer> }
 
 /**
- * A new memory with room for that many floats, all 0, and the kernel's functions over it.
+ * Creates a memory with room for that many floats, all 0, and the kernel's functions on it.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` where the process has no WebAssembly with SIMD
  */
@@ -22,7 +22,7 @@ export function requireSimd(): void {
   compiled('dot-product')
 }
 
-/** Code becomes fast only after some time of use, which should not restart with every track. */
+/** Kept for the process: code becomes fast only after some use, and must not start over with every track. */
 const modules = new Map<KernelName, object>()
 
 function compiled(name: KernelName): object {
@@ -45,7 +45,7 @@ function compiled(name: KernelName): object {
 
 const pageBytes = 65_536
 
-/** What is used of the global `WebAssembly`, which the types of Node.js do not describe. */
+/** The used part of the global `WebAssembly`, which the types of Node.js do not describe. */
 interface WebAssemblyApi {
   Memory: new (size: { initial: number }) => { buffer: ArrayBuffer }
   Module: new (bytes: Uint8Array) => object

@@ -5,7 +5,7 @@ export interface Mp3CodeKernels {
    * zeros. Writes six integers (`codingFields`).
    *
    * @param values as integers, at most 8206; an even count
-   * @param regions for each even number of values in pairs, where the first and the second region end, as integers
+   * @param regions ends of the first and the second region, as integers, for each even number of values in pairs
    * @param tables see `codeTables`
    * @returns how many bits the codes and signs take
    */
@@ -28,7 +28,7 @@ export interface Mp3CodeKernels {
 }
 
 /**
- * What `chooseCodes` writes: the tables of the regions and of the fours, where the pairs end, and where the fours end.
+ * Fields that `chooseCodes` writes: the tables of the regions and of the fours, the end of the pairs and of the fours.
  */
 export const codingFields = { tables: 0, fourTable: 3, pairsEnd: 4, foursEnd: 5, count: 6 } as const
 
@@ -38,15 +38,15 @@ export const codeTables = (() => {
   const take = (floats: number) => (at += floats) - floats
   return {
     /**
-     * For each largest value up to 15, and for more: the bits of each pair with its signs in up to four tables, 16 bits
-     * for each.
+     * By the largest value, up to 15 or more: the bits of each pair with its signs in up to four tables, 16 bits for
+     * each.
      */
     pairLengths: take(17 * 256 * 2),
     /** The same of four values of 0 and 1. */
     fourLengths: take(16 * 2),
     /**
-     * These up to four tables, by the largest value, or from 16 on by how many bits it has beyond 15: integers, the
-     * last ones 0.
+     * These tables, at most four, by the largest value, or from 16 on by its number of bits beyond 15: integers, filled
+     * up with 0.
      */
     candidates: take(30 * 4),
     /** Bits for a value from 15 on in each table, after the code. */

@@ -4,11 +4,11 @@ import type { Mp3CodeKernels } from './mp3-codes.js'
 /** The loops of an MP3 encoder over the samples of a granule. Offsets count floats. */
 export interface Mp3Kernels extends Mp3CodeKernels {
   /**
-   * The filter bank: writes rows of 32 subbands, each from 512 samples, 32 samples further on each time. In every
-   * second row the odd subbands change their sign, as the transform after it expects.
+   * The filter bank: writes rows of 32 subbands, each from 512 samples that begin 32 after those of the previous row.
+   * In every second row the odd subbands change their sign, as the transform after it expects.
    *
    * @param window 512 factors
-   * @param cosines rows of 16, one for each of the 32 sums that are left of the 512 products
+   * @param cosines rows of 16, one for each of the 32 sums to which the 512 products are reduced
    * @param scratch room for 96 floats
    */
   subbandRows(samples: number, window: number, cosines: number, scratch: number, to: number, count: number): void
@@ -24,13 +24,13 @@ export interface Mp3Kernels extends Mp3CodeKernels {
   /**
    * Butterflies between the neighbouring subbands of a granule.
    *
-   * @param factors eight doubles for what stays, and eight for what crosses over
+   * @param factors eight doubles for the values that stay, and eight for those that cross over
    */
   reduceAliases(values: number, factors: number): void
   /**
    * Writes the sum of squares of each band, as doubles.
    *
-   * @param ends where the bands end, as integers; they begin at 0
+   * @param ends ends of the bands, as integers; the first band begins at 0
    */
   bandSquares(values: number, ends: number, bands: number, to: number): void
   /** Writes three doubles for each band: the sums of squares of the left and of the right, and of their products. */

@@ -1,6 +1,6 @@
 import { createKernel, type Kernel } from './kernel.js'
 
-/** Over the frames of a window, by bin: powers of both sources, and their products between the channels. */
+/** Sums over the frames of a window, by bin: powers of both sources, and their products between the channels. */
 export const sumFields = [
   'voiceLeft',
   'voiceRight',
@@ -20,9 +20,8 @@ export type SumField = (typeof sumFields)[number]
  *     v1 / d * (v1 det(R1) + v2 N + g R1), d = v1^2 det(R1) + v2^2 det(R2) + v1 v2 tr(N) + g (v1 tr(R1) + v2 tr(R2)) +
  *     g^2
  *
- * with `N = R1 adj(R2)`, which lets nothing through that lies where the others lie. Nothing in `d` is negative, so
- * single precision suffices where the determinant of the sum itself would lose all digits, as in music with equal
- * channels.
+ * with `N = R1 adj(R2)`, which blocks everything at the others' position. Nothing in `d` is negative, so single
+ * precision suffices where the determinant of the sum itself would lose all digits, as in music with equal channels.
  */
 export const filterFields = [
   // det(R1), det(R2), tr(N), g tr(R1), g tr(R2), g^2
@@ -50,7 +49,7 @@ export const filterFields = [
 export type FilterField = (typeof filterFields)[number]
 
 /**
- * The loops over the spectra of a tile and over what a network says of the voice. Rows hold the bins of one frame and
+ * The loops over the spectra of a tile and over a network's estimate of the voice. Rows hold the bins of one frame and
  * lie `pitch` floats apart; `bins` is a multiple of 4, with zeros in the missing bins. A tile has the spectra of `rows`
  * frames: the planes leftRe, leftIm, rightRe and rightIm, `tilePlane` floats apart. The voice has the same number of
  * rows in two planes, `voicePlane` floats apart.
@@ -59,12 +58,12 @@ export interface WienerKernels {
   /** `memory[to + i] = sqrt(memory[re + i]^2 + memory[im + i]^2)`. Returns the largest that is a number. */
   magnitudes(re: number, im: number, to: number, bins: number): number
   /**
-   * Adds to the sums what the tile and the voice hold, times `scale`, and replaces the voice's magnitudes (left, and
-   * right in the other plane) by its power and by that of the others, which the filter needs. Sums are doubles, each
-   * field `pitch` of them.
+   * Adds the tile and the voice, times `scale`, to the sums, and replaces the voice's magnitudes (left, and right in
+   * the other plane) by its power and that of the others, which the filter needs. Sums are doubles, `pitch` for each
+   * field.
    *
-   * Both sources have the mixture's phases. In double precision, as the determinants of the sums must be right where
-   * they are tiny beside their terms: in channels that are alike.
+   * Both sources have the mixture's phases. Uses double precision, because the determinants of the sums must be right
+   * even where they are tiny compared with their terms: where the channels are alike.
    */
   addToSums(
     tile: number,
@@ -78,8 +77,8 @@ export interface WienerKernels {
     scale: number,
   ): void
   /**
-   * Replaces the tile by the vocals, from the powers that `addToSums` left. In single precision, each field `pitch`
-   * floats.
+   * Replaces the tile by the vocals, from the powers that `addToSums` left. Uses single precision; each field has
+   * `pitch` floats.
    */
   filter(
     tile: number,

@@ -29,7 +29,7 @@ export class ComplexFft {
       this.#quarters(fromRe, fromIm, toRe, toIm, stride)
       ;[fromRe, fromIm, toRe, toIm] = [toRe, toIm, fromRe, fromIm]
     }
-    // What is left of sizes that are no power of four.
+    // The last step of sizes that are no power of four.
     if (stride < this.size) {
       halves(fromRe, fromIm, toRe, toIm)
       ;[fromRe, fromIm] = [toRe, toIm]

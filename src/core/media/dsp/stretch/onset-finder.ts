@@ -31,7 +31,7 @@ export function onsetFinder(sampleRate: number, channelCount: number) {
     return energies.findIndex((one) => (sum += one) >= shareBefore * energy)
   }
   return {
-    /** @returns the positions, in samples from the first one that was ever given, of onsets in blocks that ended */
+    /** @returns positions of onsets in blocks that ended, in samples from the first sample ever pushed */
     push(planes: readonly Float32Array[], count: number): number[] {
       const found: number[] = []
       for (let i = 0; i < count; i++) {

@@ -8,17 +8,17 @@ export function createSpectra(count: number, size: number): Spectrum[] {
   return Array.from({ length: count }, () => ({ re: new Float64Array(size), im: new Float64Array(size) }))
 }
 
-/** Bins to both sides of a peak that decide with it. */
+/** Bins on each side of a peak that count for its turn. */
 const bodyOfPeak = 2
 /** At an onset, bins keep the input's phase where the power has grown by this factor. */
 const grown = 2
 
 /**
- * The turn (rotation of the phase) of each frequency of a frame that makes it continue the output: the one that fits
- * best between the last output frame and the input frame of one hop before, over all channels and the body of a peak,
- * for all bins around that peak (M. Puckette, Phase-locked vocoder, WASPAA 1995; J. Laroche and M. Dolson, Improved
- * phase vocoder time-scale modification of audio, 1999). As all channels get the same turns, their differences stay,
- * and parts that are turned one by one add up to the whole, turned.
+ * Finds the turn (rotation of the phase) of each frequency of a frame that continues the output: the best fit between
+ * the last output frame and the input frame of one hop before, over all channels and the body of a peak, for all bins
+ * around that peak (M. Puckette, Phase-locked vocoder, WASPAA 1995; J. Laroche and M. Dolson, Improved phase vocoder
+ * time-scale modification of audio, 1999). All channels get the same turns, so their differences stay, and parts that
+ * are turned separately add up to the turned whole.
  */
 export class PhaseTurns {
   readonly #size: number
@@ -43,8 +43,8 @@ export class PhaseTurns {
 
   /**
    * @param now the frame's spectra
-   * @param before those of the input one hop before
-   * @param last those of the last frame as they were turned
+   * @param before spectra of the input one hop before
+   * @param last spectra of the last frame after their turns
    */
   find(now: readonly Spectrum[], before: readonly Spectrum[], last: readonly Spectrum[], isAtOnset: boolean): void {
     for (const plane of [this.#fitRe, this.#fitIm, this.#power, this.#powerBefore]) plane.fill(0)

@@ -2,7 +2,7 @@ import type { AudioBlock, AudioStream } from '../audio-stream.js'
 import { type Stretching, TempoAndPitch } from './tempo-and-pitch.js'
 
 /**
- * At another tempo, another pitch, or both; n samples become `n / tempo`, rounded. Memory does not grow with length.
+ * Changes the tempo, the pitch, or both; n samples become `n / tempo`, rounded. Memory does not grow with length.
  */
 export function stretched(stream: AudioStream, { tempo = 1, semitones = 0 }: Stretching): AudioStream {
   if (tempo === 1 && semitones === 0) return stream

@@ -4,7 +4,7 @@ import { TimeStretch, type TimeStretchOptions } from './time-stretch.js'
 export interface Stretching {
   /** Speed relative to the input, 0.5 to 2: 1.25 is a quarter faster, at the same pitch. Default: 1. */
   tempo?: number
-  /** By how much the pitch is raised, -12 to 12, at the same tempo. Default: 0. */
+  /** Semitones by which the pitch is raised, -12 to 12, at the same tempo. Default: 0. */
   semitones?: number
 }
 
@@ -12,7 +12,7 @@ export interface Stretching {
 const mostPhases = 1024
 
 /**
- * Another tempo and another pitch for parts that are heard together, block by block; n samples become `n / tempo`.
+ * Changes the tempo and the pitch of parts that are heard together, block by block; n samples become `n / tempo`.
  * Runs on an audio thread, too.
  */
 export class TempoAndPitch {
@@ -23,7 +23,7 @@ export class TempoAndPitch {
 
   constructor({ tempo = 1, semitones = 0, ...shape }: Stretching & Omit<TimeStretchOptions, 'ratio'>) {
     const { channelCount, partCount = 1 } = shape
-    // Resampling makes it higher and shorter; stretching then restores the length.
+    // Resampling raises the pitch and shortens the audio; stretching then restores the length.
     const [over, under] = nearestFraction(2 ** (semitones / 12))
     this.#pitch = over / under
     this.#resampler = over === under ? undefined : new Resampler(over, under, channelCount * partCount)
@@ -35,7 +35,7 @@ export class TempoAndPitch {
     return this.#stretch.hop
   }
 
-  /** Position in the input, in samples, of what the next `pull` begins with; at onsets only to some milliseconds. */
+  /** Position in the input, in samples, where the next `pull` begins; near onsets only to some milliseconds. */
   get position(): number {
     return this.#stretch.position * this.#pitch
   }
@@ -57,13 +57,13 @@ export class TempoAndPitch {
     this.#stretch.end()
   }
 
-  /** As `TimeStretch` does. */
+  /** Returns the next `hop` samples as `TimeStretch` does. */
   pull(): readonly Float32Array[] | undefined {
     return this.#stretch.pull()
   }
 }
 
-/** The nearest one, by continued fractions. */
+/** The nearest fraction, by continued fractions. */
 function nearestFraction(value: number): [number, number] {
   let [over, under, lastOver, lastUnder] = [Math.floor(value), 1, 1, 0]
   for (let rest = value - over; rest > 1e-9;) {

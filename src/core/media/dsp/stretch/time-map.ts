@@ -1,4 +1,4 @@
-/** Around an onset the input passes as it is: shares of a window before and after it. */
+/** Shares of a window, before and after an onset, within which the input passes unchanged. */
 const shareBefore = 0.35
 const shareAfter = 0.3
 
@@ -9,10 +9,10 @@ const shareAfter = 0.3
 export class TimeMap {
   readonly #before: number
   readonly #after: number
-  /** Samples of a frame. The input is led to an onset, and back, within at most that many output samples each. */
+  /** Samples of a frame. The map bends to an onset, and back, within at most that many output samples each. */
   readonly #window: number
   #ratio: number
-  /** Where the current ratio began. */
+  /** Positions at which the current ratio began. */
   #inputStart = 0
   #outputStart = 0
   readonly #onsets: number[] = []
@@ -67,7 +67,7 @@ export class TimeMap {
       lead = onset - this.#before - this.#inputOf(start)
       gap = start - this.#lastEnd
     }
-    // Straight, but for the way from the latest onset and the way to the next one.
+    // The straight line, with transitions from the latest onset and to the next one.
     const way = Math.min(gap, this.#window * Math.min(1, this.#ratio))
     const from = Math.max(0, 1 - (output - this.#lastEnd) / way)
     const to = Math.max(0, 1 - (start - output) / way)

@@ -8,7 +8,7 @@ export interface TimeStretchOptions {
   sampleRate: number
   /** Channels of each part. */
   channelCount: number
-  /** Parts that are heard together, such as stems. Their sum decides for all of them. Default: 1. */
+  /** Parts that are heard together, such as stems. Their sum determines how all are processed. Default: 1. */
   partCount?: number
   /** Length of the output relative to the input, 0.25 to 4. Default: 1. */
   ratio?: number
@@ -109,10 +109,10 @@ export class TimeStretch {
   /**
    * The next `hop` samples of each plane. They are overwritten by the next call.
    *
-   * @returns undefined when they need more input, or after the end
+   * @returns undefined when more input is needed, or after the end
    */
   pull(): readonly Float32Array[] | undefined {
-    // The first frames only add to what follows: they begin before the audio.
+    // The first frames only add to later output: they begin before the audio.
     for (let isReady = false; !isReady;) {
       const position = Math.round(this.#map.inputAt(this.#middle))
       if (!this.#hasInput(position)) return undefined
@@ -128,7 +128,7 @@ export class TimeStretch {
     return this.#output
   }
 
-  /** Position in the input, in samples, of what the next `pull` begins with; at onsets only to some milliseconds. */
+  /** Position in the input, in samples, where the next `pull` begins; near onsets only to some milliseconds. */
   get position(): number {
     return Math.max(0, this.#map.inputAt(this.#middle) - this.#size / 2 / this.#map.ratio)
   }
@@ -136,7 +136,7 @@ export class TimeStretch {
   #hasInput(position: number): boolean {
     const missing = position + this.#size / 2 + this.#map.lookAhead - this.#inputStart - this.#filled
     if (missing <= 0) return true
-    // The last samples of the output are those of frames whose middle lies half a frame behind them.
+    // The last samples of the output come from frames whose middle is half a frame later.
     const beyond = position - this.#received
     if (!this.#ended || beyond > this.#size * (0.5 + 0.5 / this.#map.ratio)) return false
     const silence = Math.ceil(missing) + this.#size
@@ -217,7 +217,7 @@ export class TimeStretch {
     })
   }
 
-  /** Makes room for that many samples, and drops what no frame needs any more. */
+  /** Makes room for that many samples, and drops samples that no frame needs any more. */
   #reserve(count: number): void {
     // A change of the ratio may move the map back, by less than a window.
     const needed = Math.floor(this.#map.inputAt(this.#middle)) - 2 * this.#size - this.hop

@@ -28,7 +28,7 @@ export function offsetsOf(channels: number) {
   const coefficients = take(doublesOf(maxOrder))
   const foldedSums = take(doublesOf(maxPartitions))
   const pairs = take(blockSamples)
-  /** Of the fixed and of the linear predictor. */
+  /** Results of the fixed and of the linear predictor. */
   const attempts = [0, 1].map(() => ({ residual: take(blockSamples + margin), partitions: take(partitionFields) }))
   const frame = take(maxFrameBytes(channels) / 4)
   return {

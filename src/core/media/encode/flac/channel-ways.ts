@@ -4,14 +4,14 @@ export interface FlacFormat {
   bits: 16 | 24
 }
 
-/** A channel of a block, or the mean or the difference of two, and how it may be predicted. */
+/** A channel of a block, or the mean or the difference of two. */
 export interface Signal {
-  /** Index of its plane, and of its window and sums. */
+  /** Index of its plane and of its sums. */
   plane: number
   bits: number
 }
 
-/** One way to code the channels (RFC 9639, 9.1.3), and what is coded then. */
+/** A way to code the channels (RFC 9639, 9.1.3), and the signals that it codes. */
 export interface ChannelWay {
   assignment: number
   signals: readonly Signal[]
@@ -32,7 +32,7 @@ export function channelWays({ channels, bits }: FlacFormat): ChannelWay[] {
   ]
 }
 
-/** The channels, and of two also their mid and side. */
+/** The number of channels and, of two, also their mid and side. */
 export function planesOf(channels: number): number {
   return channels === 2 ? 4 : channels
 }

@@ -13,7 +13,7 @@ type Coded =
 
 // Not libFLAC (@mediabunny/flac-encoder): it takes 2.7 times as long and twice the memory for 0.5 % smaller files.
 
-// What runs for every block is written in plain loops: iterators, closures and destructured arrays make functions so
+// Code that runs for every block uses plain loops: iterators, closures and destructured arrays make functions so
 // large that compiling them took half as long as encoding a song.
 
 /**
@@ -25,7 +25,7 @@ export class FlacBlocks {
   readonly #kernel
   readonly #doubles: Float64Array
   readonly #integers: Int32Array
-  /** Of each plane. */
+  /** By plane. */
   readonly #differenceSums: readonly Float64Array[]
   readonly #lags: Float64Array
   readonly #offsets
@@ -59,7 +59,7 @@ export class FlacBlocks {
   /**
    * Takes samples of the next block.
    *
-   * @param samples one of each channel, side by side; at most as many as the block has room for
+   * @param samples of all channels, interleaved; at most as many as the block has room for
    * @param from how many samples per channel the block holds already
    */
   put(samples: ArrayLike<number>, from: number): void {
@@ -78,7 +78,7 @@ export class FlacBlocks {
   }
 
   /**
-   * The frame of the samples in the planes. It is valid until the next call.
+   * Encodes the samples in the planes as a frame, which is valid until the next call.
    *
    * @param sampleCount at most `blockSamples`, and fewer only in the last block
    */
@@ -96,7 +96,7 @@ export class FlacBlocks {
     return this.#frame.subarray(0, length + 2)
   }
 
-  /** Zeros after a shorter block: the kernels read some samples more. */
+  /** Writes zeros after the samples: the kernels read a few more. */
   #fillUp(plane: number, sampleCount: number): void {
     const at = this.#offsets.plane(plane) / 2
     this.#doubles.fill(0, at + sampleCount, at + sampleCount + margin)
@@ -114,7 +114,7 @@ export class FlacBlocks {
     }
   }
 
-  /** How the channels are coded: the way whose signals are expected to take the fewest bits. */
+  /** Chooses how to code the channels: the way whose signals are expected to take the fewest bits. */
   #assigned(sampleCount: number): ChannelWay {
     const { plane } = this.#offsets
     if (this.#format.channels === 2) this.#kernel.middleAndSide(plane(0), plane(1), plane(2), plane(3), sampleCount)
@@ -253,14 +253,14 @@ export class FlacBlocks {
 }
 
 /**
- * The estimate of a predictor may be wrong by this many bits a sample: beyond that, only the better one is tried. With
- * 24 bits the rounding of the coefficients, which is not expected, may matter more than the music.
+ * A predictor's estimate may be wrong by this many bits per sample: if two differ by more, only the better one is
+ * tried. With 24 bits, the rounding of the coefficients, which estimates ignore, may matter more than the music.
  */
 const estimateErrorBits = { 16: 0.1, 24: Infinity }
 
 /**
- * Into how many parts a block may be divided, each time by two: the first must have room for the samples without a
- * residual, and one more.
+ * The most parts into which a block can be divided by repeated halving: the first must have room for the samples
+ * without a residual, and one more.
  */
 function mostPartitions(sampleCount: number, predictorOrder: number): number {
   let parts = 1
@@ -269,10 +269,10 @@ function mostPartitions(sampleCount: number, predictorOrder: number): number {
   return parts
 }
 
-/** Folded, it must fit in 32 bits. */
+/** A folded residual must fit in 32 bits. */
 const largestResidual = 2 ** 30
 
-/** As UTF-8 codes a character, up to 36 bits (RFC 9639, 9.1.5). */
+/** Codes a number as UTF-8 does a character, up to 36 bits (RFC 9639, 9.1.5). */
 function codedNumber(value: number): number[] {
   if (value < 0x80) return [value]
   const bytes: number[] = []

@@ -1,17 +1,17 @@
-/** A prediction of each sample from those before it: `floor(2^-shift * sum of coefficient * sample)`. */
+/** A prediction of each sample from the samples before it: `floor(2^-shift * sum of coefficient * sample)`. */
 export interface Predictor {
   /** For the sample before, the one before that, and so on. */
   coefficients: readonly number[]
   shift: number
-  /** Of the coefficients, in bits with their sign; 0 for the predictors that FLAC knows by their order. */
+  /** Bits of a coefficient with its sign; 0 for the predictors that FLAC knows by their order. */
   precision: number
-  /** Expected bits of all residuals and coefficients, without what all residuals have in common. */
+  /** Expected bits of all residuals and coefficients, without the bits that all residuals have in common. */
   bits: number
 }
 
 export interface Block {
   sampleCount: number
-  /** Bits of a sample that is stored as it is: there are as many of these as the order of the predictor. */
+  /** Bits of a sample that is stored verbatim; the order of the predictor is the number of these samples. */
   sampleBits: number
 }
 
@@ -62,7 +62,7 @@ export function linearPredictor(
     error *= 1 - reflection * reflection
     const bits = residualBits(error, sampleCount) * (sampleCount - order) + order * (sampleBits + precision)
     if (!best || bits < best.bits) best = { bits, coefficients: current.slice() }
-    // Nothing is left to predict, or rounding has taken over.
+    // Nothing is left to predict, or rounding errors dominate.
     if (!(error > 0)) break
   }
   return best && quantised(best, precision)
@@ -73,7 +73,7 @@ function residualBits(error: number, sampleCount: number): number {
   return error > 0 ? Math.max(0, 0.5 * Math.log2((0.5 * Math.LN2 * Math.LN2 * error) / sampleCount)) : 0
 }
 
-/** Whole coefficients; what is lost by rounding one is added to the next. */
+/** Rounds the coefficients; the rounding error of each is carried over to the next. */
 function quantised(
   { coefficients, bits }: { coefficients: readonly number[]; bits: number },
   precision: number,

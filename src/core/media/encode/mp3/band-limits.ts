@@ -1,4 +1,4 @@
-/** Where the scale factor bands of a transform end (ISO/IEC 11172-3, table B.8), by sample rate. */
+/** Ends of the scale factor bands of a transform (ISO/IEC 11172-3, table B.8), by sample rate. */
 const longEnds: Record<number, readonly number[]> = {
   44_100: [4, 8, 12, 16, 20, 24, 30, 36, 44, 52, 62, 74, 90, 110, 134, 162, 196, 238, 288, 342, 418, 576],
   48_000: [4, 8, 12, 16, 20, 24, 30, 36, 42, 50, 60, 72, 88, 106, 128, 156, 190, 230, 276, 330, 384, 576],
@@ -17,10 +17,10 @@ export const mp3SampleRates = [44_100, 48_000, 32_000]
 /** The bands of a granule, in the order in which its values are stored. */
 export interface Bands {
   readonly ends: readonly number[]
-  /** How many bands have scale factors of the first width, and how many have any. */
+  /** Number of bands that have scale factors of the first width, and that have any. */
   readonly firstWidths: number
   readonly scaled: number
-  /** For each stored value, which of the transform's it is; undefined if the order is the same. */
+  /** For each stored value, its index in the transform; undefined if the order is the same. */
   readonly order: Uint16Array | undefined
 }
 

@@ -1,15 +1,15 @@
 import { type BlockType, blockTypes } from './hybrid-filter.js'
 
-/** A part this many times as strong as those before it is an attack. */
+/** A part this many times as strong as the parts before it is an attack. */
 const attackRatio = 10
-/** Of a part, the sum of squares below which nobody hears what precedes it. */
+/** Sum of squares of a part below which noise before it is inaudible. */
 const leastEnergy = 1e-5
 
 /**
  * Chooses short transforms where a sound begins, so that the noise of quantising it precedes it by no more than a few
  * milliseconds.
  *
- * @returns how to transform the next granule, by the energies of its three parts, by channel
+ * @returns a function that chooses the transform of the next granule by the energies of its three parts, by channel
  */
 export function blockChoice(channels: number): (energies: readonly (readonly number[])[]) => BlockType {
   const before = Array.from({ length: channels }, () => [0, 0, 0])
@@ -27,7 +27,7 @@ export function blockChoice(channels: number): (energies: readonly (readonly num
   }
 }
 
-/** @param before energies of the three parts before it, which it joins */
+/** @param before energies of the three parts before it; `energy` is added to them */
 function isAttack(before: number[], energy: number): boolean {
   const mean = (before[0]! + before[1]! + before[2]!) / 3
   before.shift()

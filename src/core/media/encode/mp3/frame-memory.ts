@@ -2,13 +2,13 @@ import { codeTables, codingFields } from '../../dsp/kernels/mp3-codes.js'
 
 /** Samples per channel and values of each of the two halves of a frame. */
 export const granuleSamples = 576
-/** Samples before a granule that its first row takes in. */
+/** Samples before a granule that its first row needs. */
 export const historySamples = 480
-/** Values of the 32 subbands, in rows, that a granule's samples become. */
+/** Values that the samples of a granule become: rows of 32 subbands. */
 export const rowFloats = 18 * 32
 export const matrixColumns = 20
 
-/** Bands of a granule, at most. */
+/** Most bands of a granule. */
 const mostBands = 39
 const maxFrameBytes = 2048
 
@@ -32,13 +32,13 @@ export function offsetsOf(channels: number) {
     switchedRegions: take(granuleSamples + 2),
     channels: Array.from({ length: channels }, () => ({
       samples: take(historySamples + granuleSamples),
-      /** Of the granule before, this one and the next. */
+      /** Of the previous granule, this one and the next. */
       rows: take(3 * rowFloats),
       granules: [0, 1].map(() => ({
         values: take(granuleSamples + 4),
         /** Magnitudes of the values to the power of 3/4, by the factors of their bands. */
         compressed: take(granuleSamples),
-        /** The magnitudes as they are coded, integers. */
+        /** The coded magnitudes, as integers. */
         quantised: take(granuleSamples),
         coding: take(codingFields.count),
       })),

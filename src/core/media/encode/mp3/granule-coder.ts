@@ -18,7 +18,7 @@ export interface StoredBands {
   ends: number
 }
 
-/** One channel of a granule: finds what it takes at any gain, and writes it. */
+/** Codes one channel of a granule: finds how many bits it takes at any gain, and writes it. */
 export class GranuleCoder {
   readonly #kernel: Kernel<Mp3Kernels>
   readonly #offsets: Offsets
@@ -30,14 +30,14 @@ export class GranuleCoder {
   #stored: StoredBands | undefined
   #scaleFactors: ScaleFactors | undefined
   #leastGain = 0
-  /** By gain: how many bits the values take, -1 where that is not known, and how many are not 0. */
+  /** By gain: the bits of the values, -1 if unknown, and the number of values in pairs. */
   readonly #bits = new Int16Array(mostGain + 1)
   readonly #pairsEnds = new Int16Array(mostGain + 1)
   #gain = 0
   /** The gain at which the values are quantised and their codes chosen. */
   #codedGain = -1
 
-  /** @param kernel whose memory holds the tables of codes and of bands */
+  /** @param kernel its memory holds the tables of codes and of bands */
   constructor(kernel: Kernel<Mp3Kernels>, offsets: Offsets, granule: GranuleOffsets) {
     this.#kernel = kernel
     this.#offsets = offsets
@@ -72,7 +72,7 @@ export class GranuleCoder {
     this.#codedGain = -1
   }
 
-  /** Sets the gain, relative to the one that suits its loudness. Returns how many bits it takes then. */
+  /** Sets the gain, relative to the gain that suits the loudness. Returns how many bits the granule then takes. */
   setGain(relative: number): number {
     const { bits, gain } = this.#facts.scaleFactors
     this.#gain = Math.min(mostGain, Math.max(this.#leastGain, gain + relative))
@@ -80,17 +80,17 @@ export class GranuleCoder {
     return this.#codeBits() + bits
   }
 
-  /** Whether a smaller gain changes nothing. */
+  /** Whether a smaller gain would change nothing. */
   get isFinest(): boolean {
     return this.#gain <= this.#leastGain
   }
 
-  /** Values that are not 0. */
+  /** Number of values that are coded in pairs. */
   get codedValues(): number {
     return this.#pairsEnds[this.#gain]!
   }
 
-  /** Writes the 59 bits about it in the frame's side information. */
+  /** Writes the granule's 59 bits of the frame's side information. */
   writeSide(writer: BitWriter): void {
     const { scaleFactors, stored } = this.#facts
     this.#code()
@@ -156,7 +156,7 @@ export class GranuleCoder {
   }
 }
 
-/** Fills in where the first two regions end, by where the pairs end: an even number, two integers for each. */
+/** Fills in the ends of the first two regions for each end of the pairs (an even number), two integers each. */
 export function writeRegions(memory: Float32Array<ArrayBuffer>, offsets: Offsets, bands: Bands): void {
   const integers = new Int32Array(memory.buffer)
   for (let pairsEnd = 0; pairsEnd <= granuleSamples; pairsEnd += 2) {
@@ -170,7 +170,7 @@ export function writeRegions(memory: Float32Array<ArrayBuffer>, offsets: Offsets
 }
 
 /**
- * Where the first two regions end where transforms change: the first three short bands or eight long ones, and all
+ * Ends of the first two regions where transforms change: the first three short bands or eight long ones, and all
  * others.
  */
 const switchedRegions = [36, granuleSamples] as const
@@ -180,7 +180,7 @@ function gainFor(largest: number): number {
   return Math.max(0, Math.ceil(unitGain + Math.log2(largest / largestValue) / 0.1875) + 1)
 }
 
-/** How many bands the first two regions have: about a third each of those with pairs. */
+/** Numbers of bands in the first two regions: about a third each of the bands with pairs. */
 function regionBands({ ends }: Bands, pairsEnd: number): readonly [number, number] {
   let bands = 0
   while (bands < ends.length && ends[bands]! < pairsEnd) bands++

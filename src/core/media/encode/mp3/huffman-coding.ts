@@ -9,7 +9,7 @@ const escapeBits = [1, 2, 3, 4, 6, 8, 10, 13, 4, 5, 6, 7, 8, 9, 11, 13]
 
 const withEscapes = [16, 24]
 
-/** Tables to choose from, by the largest value up to 15, then by how many bits it has beyond. */
+/** Tables to choose from, by the largest value up to 15, then by its number of bits beyond 15. */
 const candidates = [
   [],
   [1],

@@ -2,14 +2,14 @@ import type { Kernel } from '../../dsp/kernels/kernel.js'
 import type { Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
 import { granuleSamples, historySamples, matrixColumns, type Offsets, rowFloats } from './frame-memory.js'
 
-/** How a granule is transformed: as one, as three short ones, or between the two. */
+/** Transforms of a granule: one long, three short, or the transitions between them. */
 export const blockTypes = { long: 0, start: 1, short: 2, stop: 3 } as const
 export type BlockType = (typeof blockTypes)[keyof typeof blockTypes]
 
 /** Samples are limited to this: beyond it there is nothing to hear. */
 const loudest = 8
 
-/** What the filters of all channels share. */
+/** Writes the tables that the filters of all channels share. */
 export function writeFilterTables(memory: Float32Array<ArrayBuffer>, offsets: Offsets): void {
   memory.set(prototypeFilter(), offsets.window)
   for (let i = 0; i < 32; i++)
@@ -26,7 +26,7 @@ export class HybridFilter {
   readonly #offsets: Offsets
   readonly #channel: Offsets['channels'][number]
 
-  /** @param kernel whose memory holds the tables of the filters */
+  /** @param kernel its memory holds the tables of the filters */
   constructor(kernel: Kernel<Mp3Kernels>, offsets: Offsets, channel: number) {
     this.#kernel = kernel
     this.#doubles = new Float64Array(kernel.memory.buffer)

@@ -10,18 +10,18 @@ import { type BlockType, blockTypes, HybridFilter, writeFilterTables } from './h
 
 export const frameSamples = 2 * granuleSamples
 /**
- * Samples of the filters before the first one of the audio, as players count them: without the 529 of a decoder.
- * One granule is looked ahead.
+ * Samples that the filters add before the audio, as players count them: without the 529 of a decoder. They include one
+ * granule of look-ahead.
  */
 export const encoderDelay = 1104
 
-/** The highest of the format, so that no frame needs bits of another one. */
+/** The highest bit rate of the format, so that no frame needs bits of another one. */
 const bitrate = 320_000
 const bitrateCode = 14
 
 // Not LAME (wasm-media-encoders): LGPL, it takes five times as long, and its files lose their start and length.
 
-// What runs for every frame is written in plain loops: iterators, closures and destructured arrays make functions so
+// Code that runs for every frame uses plain loops: iterators, closures and destructured arrays make functions so
 // large that compiling them took as long as encoding a song.
 
 /** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). */
@@ -35,9 +35,9 @@ export class Mp3Frames {
   readonly #choice: ReturnType<typeof blockChoice>
   readonly #bands: { long: StoredBands; short: StoredBands }
   readonly #frame: Uint8Array
-  /** Of the search for the gains: where it ended in the frame before. */
+  /** The gain at which the search ended in the previous frame. */
   #gain = 0
-  /** Fractions of a byte that the frames so far are too short. */
+  /** Fractions of a byte by which the frames so far are too short. */
   #owedBytes = 0
 
   /** @param sampleRate one of `mp3SampleRates` */
@@ -63,7 +63,7 @@ export class Mp3Frames {
 
   /**
    * @param planes one per channel, of `frameSamples`
-   * @returns a frame of what came `encoderDelay` before, valid until the next call
+   * @returns a frame of the audio `encoderDelay` samples earlier, valid until the next call
    */
   encode(planes: readonly Float32Array[]): Uint8Array {
     const first = this.#transform(planes, 0)
@@ -80,7 +80,7 @@ export class Mp3Frames {
     return this.#frame.subarray(0, bytes)
   }
 
-  /** Takes a granule of all channels, and transforms the one before. */
+  /** Takes a granule of all channels, and transforms the previous one. */
   #transform(planes: readonly Float32Array[], granule: number): BlockType {
     const start = granule * granuleSamples
     const energies: [number, number, number][] = []
@@ -102,7 +102,7 @@ export class Mp3Frames {
       const over = this.#bitsAt(gain) - room
       if (over > 0) tooFine = gain
       else fits = gain
-      /** About how many bits a step of one changes the sum by. */
+      /** Approximate change of the sum, in bits, if the gain changes by one. */
       const step = Math.max(20, (0.1875 * this.#codedValues) / this.#coders.length)
       if (over <= 0 && (-over < 0.7 * step || this.#isFinest)) break
       const guess = gain + (over > 0 ? Math.ceil(over / step) : Math.min(-1, Math.ceil(over / step)))
@@ -119,7 +119,7 @@ export class Mp3Frames {
     return bits
   }
 
-  /** Sum over all granules. */
+  /** Summed over all granules. */
   get #codedValues(): number {
     let sum = 0
     for (let index = 0; index < this.#coders.length; index++) sum += this.#coders[index]!.codedValues
@@ -149,7 +149,7 @@ export class Mp3Frames {
     return true
   }
 
-  /** One byte more from time to time keeps the bit rate, where a frame is no whole number of bytes. */
+  /** Adds a byte from time to time to keep the bit rate where a frame is not a whole number of bytes. */
   #nextBytes(): number {
     const exact = ((bitrate / 8) * frameSamples) / this.#sampleRate
     this.#owedBytes += exact - Math.floor(exact)
@@ -172,7 +172,7 @@ export class Mp3Frames {
     writer.put(isMono ? 3 : 1, 2)
     writer.put(isMiddleAndSide ? 2 : 0, 2)
     writer.put(0, 4)
-    // Its values begin in this frame, and no granule has the scale factors of the one before.
+    // The values begin in this frame, and no granule reuses the scale factors of the one before.
     writer.put(0, 9)
     writer.put(0, isMono ? 5 + 4 : 3 + 8)
     for (const coder of this.#coders) coder.writeSide(writer)
@@ -181,7 +181,7 @@ export class Mp3Frames {
 }
 
 /**
- * How many bits fewer the mid and the side take than the channels, by the levels of their bands.
+ * Estimates how many bits the mid and the side save compared with the channels, by the levels of their bands.
  *
  * @param sums of squares of the left and of the right, and of their products, for each band
  */

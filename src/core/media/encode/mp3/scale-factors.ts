@@ -1,13 +1,13 @@
 import type { Bands } from './band-limits.js'
 
-/** How finely the bands of a granule are quantised, beside its gain. */
+/** Fineness of the quantisation of a granule's bands, in addition to its gain. */
 export interface ScaleFactors {
   /** Each makes the steps of its band smaller by 3 dB. */
   factors: readonly number[]
-  /** Index of the widths of the factors (ISO/IEC 11172-3, 2.4.2.7), and how many bits all of them have. */
+  /** Index of the widths of the factors (ISO/IEC 11172-3, 2.4.2.7), and the bits of all factors together. */
   compress: number
   bits: number
-  /** The gain at which granules of any loudness have noise that is about as audible. */
+  /** The gain at which the noise of granules of any loudness is about equally audible. */
   gain: number
 }
 
@@ -58,7 +58,7 @@ export function scaleFactorsOf(squares: Float64Array, { ends, firstWidths, scale
   return { factors, compress, bits, gain: unitGain + Math.round(4 * shaping * loudest) }
 }
 
-/** The index of the widths with the fewest bits in all that are wide enough. */
+/** Index of the widths that are wide enough and take the fewest bits in all. */
 function leastWidths(lower: number, upper: number, lowerBands: number, upperBands: number): number {
   let best = 0
   let least = Infinity

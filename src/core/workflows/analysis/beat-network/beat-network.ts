@@ -4,8 +4,8 @@ import { melBands } from '../../../media/analysis/beats/log-mel.js'
 import type { Network, TensorInfo } from '../../../models/session/network.js'
 
 /**
- * A network like Beat This!: frames of a spectrogram in, logits of beats and of first beats out. Its exports
- * differ in the name of the input and in dimensions of one, so the only input is taken, and the outputs `beat` and
+ * Wraps a network like Beat This!: frames of a spectrogram in, logits of beats and of first beats out. Exports differ
+ * in the name of the input and in dimensions of size 1, so the only input is taken, and the outputs `beat` and
  * `downbeat`, or else the first two.
  *
  * @throws StemworkError `INVALID_OPTIONS` if it has other inputs or outputs

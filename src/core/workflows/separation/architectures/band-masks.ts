@@ -8,7 +8,7 @@ export interface StereoFrames {
   bins: number
 }
 
-/** Bands of a network that sees band powers and gives masks. Bins outside all bands are silenced. */
+/** Bands of a network that reads band powers and returns masks. Bins outside all bands are silenced. */
 export function bandMasks(ranges: readonly BandRange[]) {
   const starts = ranges.flatMap(([first, end, width]) =>
     Array.from({ length: (end - first) / width }, (_, band) => first + band * width),

@@ -28,7 +28,7 @@ const falling = rising.toReversed()
 const none = new Float32Array(0)
 /** Frames whose spectra are in memory together, within the second-level cache. */
 const analysedFrames = 16
-/** Keeps silence from being divided by nothing. */
+/** Avoids a division by zero in silence. */
 const silence = 1e-9
 
 /**
@@ -55,8 +55,8 @@ export const embeddedArchitecture: ArchitectureFactory = async (manifest, networ
   const sampleCount = stft.samplesOf(frameCount + 2 * overlapFrames)
   const padded = new Float32Array(sampleCount)
   const vocals = [0, 1].map(() => new Float32Array(sampleCount))
-  // Spectra of whole segments would take more memory than all the rest: analysed a few frames at a time, and once more
-  // for the vocals.
+  // Frames are analysed a few at a time, and once more for the vocals: spectra of whole segments would take more memory
+  // than all the rest.
   const analysed = new Float32Array(4 * analysedFrames * stft.bins)
 
   /** The segment's frames, `[first, end)`, counted from the start of the track. */

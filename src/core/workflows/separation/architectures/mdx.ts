@@ -13,7 +13,7 @@ const parametersSchema = z.object({
   stft: z.object({ nFft: z.number().int().positive(), hop: z.number().int().positive().default(1024) }),
   /** Gain of the network's output. */
   compensation: z.number().positive().default(1),
-  /** What the network's output is. */
+  /** The stem that the network outputs. */
   primary: z.enum(['vocals', 'instrumental']),
 })
 

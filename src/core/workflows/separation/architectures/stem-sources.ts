@@ -1,7 +1,7 @@
 import type { Manifest } from '../../../models/manifest.js'
 import type { StemName } from '../../../models/stems.js'
 
-/** For each stem, the indices of the network outputs whose sum it is. */
+/** For each stem, the indices of the network outputs that add up to it. */
 export type StemSources = ReadonlyMap<StemName, readonly number[]>
 
 /**

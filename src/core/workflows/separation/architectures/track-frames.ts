@@ -11,7 +11,7 @@ export interface TrackFramesOptions extends StftOptions {
   /** Longest cross-fade, in samples. Default: the whole overlap. */
   fade?: number
   /**
-   * How the track is padded. `reflect`: the frames are those of the centred STFT, frame `t` around sample `t * hop`.
+   * Padding of the track. `reflect`: the frames are those of the centred STFT, frame `t` around sample `t * hop`.
    * `zeros`: frame `t` ends with sample `(t + 1) * hop - 1`, and every frame that covers a sample counts.
    */
   padding: 'reflect' | 'zeros'
@@ -22,7 +22,7 @@ export interface TrackFramesOptions extends StftOptions {
  * audio.
  *
  * Frames beyond the track are silent and frames inside it are computed from the real audio around them. Samples that
- * frames of other segments reach into are dropped. So a mask over frequencies gives exactly what it would give on the
+ * frames of other segments reach into are dropped. So a mask over frequencies has exactly the same effect as on the
  * STFT of the whole track, however the track is segmented.
  *
  * @throws RangeError when the FFT does not support the size, or there are too few frames for a segment.

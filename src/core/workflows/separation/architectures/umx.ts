@@ -17,7 +17,7 @@ const parametersSchema = z.object({
 })
 
 /**
- * Frames over which that step estimates the position of a source in the stereo field, as in the reference
+ * Frames over which a Wiener step estimates the position of a source in the stereo field, as in the reference
  * implementation.
  */
 const wienerFrames = 300

@@ -25,7 +25,7 @@ const rangeShape = { from: count, bytes: count, offset: count }
 
 const indexSchema = z.object({
   format: z.literal(3),
-  /** Of input, models, options and version: parts of other work are useless. */
+  /** Identifies input, models, options and version: parts of other work are useless. */
   fingerprint: z.string(),
   /** Segments from the start of the track whose samples are in the files. */
   segments: count,
@@ -48,7 +48,7 @@ export interface FilesCheckpointOptions {
   /** The run's folder: parts are written there. */
   directory: string
   /**
-   * Text that identifies the work: input, models, options and version. Asked for only if something is kept.
+   * Text that identifies the work: input, models, options and version. Only called if something is kept.
    */
   fingerprint(): Promise<string>
 }
@@ -57,8 +57,8 @@ export interface FilesCheckpointOptions {
 const pieceBytes = 1024 ** 2
 
 /**
- * The checkpoint of a separation in one pass to files whose encoders can resume: what the files have grown by, in
- * parts. The next attempt joins them, continues the files and decodes the input from there: no kept work is done again.
+ * The checkpoint of a separation in one pass to files whose encoders can resume: parts hold what the files grew by. The
+ * next attempt joins the parts, continues the files and decodes the input from there: no kept work is done again.
  */
 export class FilesCheckpoint implements TrackCheckpoint {
   readonly #options: FilesCheckpointOptions
@@ -72,7 +72,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
     this.#options = options
   }
 
-  /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are ignored. */
+  /** Reads the parts that earlier attempts kept. If one is unreadable or belongs to other work, all are ignored. */
   static async open(options: FilesCheckpointOptions): Promise<FilesCheckpoint> {
     const opened = new FilesCheckpoint(options)
     try {
@@ -178,7 +178,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
   }
 }
 
-/** @throws what the file system throws; an error for a file that is not a part of this kind */
+/** @throws errors of the file system; an error for a file that is not a part of this kind */
 export async function readFilesIndex(path: string, bytes: number): Promise<FilesIndex> {
   return indexSchema.parse(await readJson(path, bytes))
 }
@@ -202,7 +202,7 @@ async function peaksAppended(writer: PartWriter, { path, bytes, ...last }: Peaks
   return { ...last, ...(await appended(writer, path, { from, bytes })) }
 }
 
-/** Makes the file anew from the ranges of it that parts hold at `offset`. */
+/** Rebuilds a file from its ranges, which parts hold at `offset`. */
 async function joinRanges(
   path: string,
   ranges: readonly (Range & { source: string; offset: number })[],

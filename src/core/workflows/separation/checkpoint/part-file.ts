@@ -18,7 +18,7 @@ export type KeptPlanes = z.infer<typeof planesSchema>
 
 const indexSchema = z.object({
   format: z.literal(1),
-  /** Of input, models, options and version: parts of other work cannot be used. */
+  /** Identifies input, models, options and version: parts of other work cannot be used. */
   fingerprint: z.string(),
   segments: z.array(planesSchema.extend({ segment: z.number().int().nonnegative() })),
   /** The overlap-add after the last segment of each pass: a plane of weights, then the sums. */
@@ -64,12 +64,12 @@ export async function openPart(path: string) {
   }
 }
 
-/** @throws what the file system throws; an error for a file that is not a part of this kind */
+/** @throws errors of the file system; an error for a file that is not a part of this kind */
 export async function readIndex(path: string, bytes: number): Promise<PartIndex> {
   return indexSchema.parse(await readJson(path, bytes))
 }
 
-/** What `finish` wrote. @throws what the file system throws; an error for a file that is not a part */
+/** Reads the index that `finish` wrote. @throws errors of the file system; an error for a file that is not a part */
 export async function readJson(path: string, bytes: number): Promise<unknown> {
   return await withFile(path, 'r', async (file) => {
     const length = Buffer.from(await readBytes(file, bytes - lengthBytes, lengthBytes)).readUInt32LE()
@@ -97,7 +97,7 @@ export async function checkSpace(directory: string): Promise<void> {
   if (bavail * bsize < spareBytes) throw new Error('the disk is nearly full')
 }
 
-/** Appends the planes of all stems, one after the other, after those that belong to no stem. */
+/** Appends the planes in `before`, which belong to no stem, then those of all stems one after the other. */
 export async function appendPlanes(
   writer: PartWriter,
   { stems, ...facts }: FinishedAudio & { pass: number },
@@ -147,7 +147,7 @@ export async function readBytes(file: FileHandle, position: number, length: numb
   return bytes
 }
 
-/** Fills `bytes` with those from `position` on. @throws if there are fewer */
+/** Fills `bytes` with the bytes from `position` on. @throws if there are fewer */
 export async function readInto(bytes: Uint8Array, file: FileHandle, position: number): Promise<void> {
   for (let done = 0; done < bytes.length;) {
     const { bytesRead } = await file.read(bytes, done, bytes.length - done, position + done)

@@ -32,16 +32,16 @@ interface Pass {
   segments: Located[]
   lastState?: Located
   restored?: OverlapAddState
-  /** Whether it is inside a batch, where a later run could not continue. */
+  /** Whether the pass is inside a batch, where a later run could not continue. */
   isInBatch: boolean
   /** The current state, if the pass is beyond the parts that were read. */
   state?: () => OverlapAddState
 }
 
 /**
- * The checkpoint of any separation: what the segments of all its passes have finished, in parts that any
- * worker resumes from. A part holds the samples of the estimated stems; everything cheap next to the network (decoding,
- * the other stems, encoding) is done again from them, in the same blocks, so that the files come out with the same
+ * The checkpoint of any separation: the finished audio of all segments of its passes, in parts from which any
+ * worker can resume. A part holds the samples of the estimated stems; all work that is cheap next to the network
+ * (decoding, the other stems, encoding) is done again from them, in the same blocks, so that the files get the same
  * bytes.
  */
 export class SeparationCheckpoint implements TrackCheckpoint {
@@ -56,7 +56,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     this.#passes = Array.from({ length: options.passes }, () => ({ segments: [], isInBatch: false }))
   }
 
-  /** Reads what earlier attempts kept. Parts that cannot be read or belong to other work are ignored. */
+  /** Reads the parts that earlier attempts kept. If one is unreadable or belongs to other work, all are ignored. */
   static async open(options: SeparationCheckpointOptions): Promise<SeparationCheckpoint> {
     const opened = new SeparationCheckpoint(options)
     const { checkpoint } = options
@@ -87,7 +87,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     }
   }
 
-  /** Removes what was not kept. */
+  /** Closes the parts and removes the unfinished one. */
   async close(): Promise<void> {
     await this.#reading?.file.close()
     this.#reading = undefined

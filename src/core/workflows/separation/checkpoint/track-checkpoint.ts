@@ -2,13 +2,13 @@ import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { EncoderState } from '../../../media/encode/audio-encoder.js'
 import type { StemName } from '../../../models/stems.js'
 
-/** A file that is not complete yet, up to the last block that was written. */
+/** An incomplete file, up to the last block that was written. */
 export interface GrowingFile extends EncoderState {
   stem: StemName
   path: string
 }
 
-/** What the attempts of a job keep of a track: either what the passes estimated, or the files themselves. */
+/** Data that the attempts of a job keep of a track: either the estimates of the passes, or the files themselves. */
 export interface TrackCheckpoint {
   pass(index: number): KeptSegments
   /**
@@ -16,8 +16,8 @@ export interface TrackCheckpoint {
    * `undefined` if none was kept. Absent: no files are kept.
    */
   restore?(stem: StemName, path: string, peaksPath: string): Promise<EncoderState | undefined>
-  /** Tells which files grow from now on. To be called before the first segment. */
+  /** Tells which files grow from now on. Must be called before the first segment. */
   follow?(files: () => readonly GrowingFile[]): void
-  /** Removes what was not kept. */
+  /** Removes data that was not kept. */
   close(): Promise<void>
 }

@@ -12,7 +12,7 @@ export interface EvaluatedModel {
   /** Its name in the results. */
   name: string
   choices: readonly ModelChoice[]
-  /** How the estimates of several become one. Default: `avg_wave`. */
+  /** Algorithm that combines the estimates of several models. Default: `avg_wave`. */
   ensemble?: EnsembleAlgorithm
 }
 

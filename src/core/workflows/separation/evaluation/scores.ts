@@ -83,7 +83,7 @@ function energy(planes: readonly Float32Array[], from: number, to: number): numb
 /**
  * Cuts blocks at the boundaries of chunks of one second.
  *
- * @returns gives the parts of a block of so many samples; `isFull`: a chunk ends with this part
+ * @returns a generator of the parts of a block of that many samples; `isFull`: a chunk ends with this part
  */
 function chunkCutter(sampleRate: number) {
   const length = Math.round(sampleRate)

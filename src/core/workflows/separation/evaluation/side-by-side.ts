@@ -65,7 +65,7 @@ async function firstEnded(cursors: readonly BlockCursor<AudioBlock>[]): Promise<
   return 0
 }
 
-/** Reads on as far as needed. */
+/** Whether the cursor has more samples than that. Reads on as far as needed. */
 async function hasMoreThan(sampleCount: number, cursor: BlockCursor<AudioBlock>): Promise<boolean> {
   for (let left = sampleCount; left >= 0;) {
     const available = await cursor.available()

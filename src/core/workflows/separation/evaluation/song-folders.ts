@@ -7,7 +7,7 @@ export interface SongFolder {
   /** Path of its folder, relative to the evaluated folder. */
   name: string
   vocals: string
-  /** Their sum is the accompaniments. */
+  /** Files whose sum is the accompaniments. */
   accompaniments: string[]
   /** Absent: the sum of all stems. */
   mixture?: string

@@ -7,8 +7,8 @@ import { toStereo } from '../../../media/dsp/stereo.js'
 import { type NamedStream, sideBySide } from './side-by-side.js'
 
 /**
- * Several stereo tracks in one stream, at this rate, or at their own rate if it is undefined and they all have the
- * same.
+ * Joins several tracks as stereo in one stream, at this rate; if it is undefined, at their own, which must be the same
+ * for all.
  */
 export async function tracks(
   paths: readonly string[],

@@ -10,8 +10,8 @@ const pairs: readonly [Speaker, Speaker][] = [
 ]
 
 /**
- * The channels in pairs, in WAVE order; what has no partner stands alone. The LFE channel is in no group: it has no
- * voice.
+ * Groups the channels in pairs, in WAVE order; a channel without a partner forms its own group. The LFE channel is in
+ * no group, because it has no voice.
  */
 export function channelGroups(channelCount: number): ChannelGroup[] {
   const speakers = speakersOf({ channelCount, speakers: undefined })

@@ -1,4 +1,4 @@
-/** What `liveDeadline` tells the time by. */
+/** The clock of `liveDeadline`. */
 export interface Clock {
   /** Milliseconds from any moment on. */
   now(): number
@@ -16,16 +16,16 @@ const systemClock: Clock = {
 }
 
 /**
- * Decides what is too late for somebody who listens to a stream while it is made. Each wait delays the stream, and the
- * audio that follows makes up for it by its own length; so a source that can wait, such as a file, and one that cannot
- * are treated alike.
+ * Decides which estimates are too late for a listener of a live stream. Each wait delays the stream, and the audio that
+ * follows reduces the delay by its own length; so sources that can wait, such as a file, and sources that cannot are
+ * treated alike.
  *
- * @param slackMs by which the stream may be delayed
+ * @param slackMs longest delay of the stream
  */
 export function liveDeadline(slackMs: number, clock = systemClock) {
   let lagMs = 0
   return {
-    /** Call when this much of the stream has come. */
+    /** Must be called when this much of the stream has arrived. */
     advance(audioMs: number): void {
       lagMs = Math.max(0, lagMs - audioMs)
     },

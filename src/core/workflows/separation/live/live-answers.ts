@@ -2,7 +2,7 @@ import { internalError, StemworkError } from '../../../engine/errors.js'
 import type { LiveEstimator } from './live-estimator.js'
 import type { LiveAnswer, LiveRequest } from './live-worker.js'
 
-/** The side of the thread that estimates: how it answers, in Node.js and in browsers. */
+/** Answers requests in the thread that estimates, in Node.js and in browsers. */
 export function liveAnswers(post: (answer: LiveAnswer, transfer: ArrayBuffer[]) => void) {
   let estimator: LiveEstimator | undefined
   const postOrFail = async (work: () => Promise<LiveAnswer>) => {
@@ -18,7 +18,7 @@ export function liveAnswers(post: (answer: LiveAnswer, transfer: ArrayBuffer[]) 
     }
   }
   return {
-    /** To be called before the first request. */
+    /** Must be called before the first request. */
     open: (open: () => Promise<LiveEstimator>) =>
       postOrFail(async () => {
         estimator = await open()

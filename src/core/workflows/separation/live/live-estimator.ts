@@ -20,9 +20,9 @@ export interface LiveEstimatorOptions {
 }
 
 /**
- * Estimates the vocals of a stream while it comes: for every hop it runs the network on the last seconds, as if they
- * were a track of their own, and takes the hop's samples, which lie before the look-ahead. The size of blocks makes no
- * difference to the result, and memory does not grow.
+ * Estimates the vocals of a live stream: for every hop it runs the network on the last seconds, as if they were a whole
+ * track, and takes the samples of the hop, which precede the look-ahead. The size of blocks makes no difference to the
+ * result, and memory does not grow.
  */
 export class LiveEstimator {
   readonly plan: LivePlan
@@ -33,9 +33,9 @@ export class LiveEstimator {
   readonly #back: Resampler | undefined
   readonly #window: SampleWindow
   readonly #rising: Float32Array
-  /** Samples from here on are to be estimated next. */
+  /** The next sample to be estimated. */
   #done = 0
-  /** What the last run found for the first samples after its hop. */
+  /** The last run's estimate of the first samples after its hop. */
   #tail: Float32Array[] | undefined
 
   constructor(options: LiveEstimatorOptions) {
@@ -62,15 +62,15 @@ export class LiveEstimator {
     this.#rising = Float32Array.from({ length: fade }, (_, i) => (i + 0.5) / fade)
   }
 
-  /** Runs the network once, for the first run takes longer than the others. */
+  /** Runs the network once, because the first run takes longer than the others. */
   async warmUp(): Promise<void> {
     await this.#vocalsOf([0, 1].map(() => new Float32Array(this.plan.context)))
   }
 
   /**
-   * Takes the next samples, and returns the vocals that follow those it returned before; none while they are not known.
+   * Takes the next samples, and returns the vocals that follow the last ones returned; none while they are not known.
    *
-   * @param passed samples of the stream that need no estimate any more
+   * @param passed samples of the stream that no longer need an estimate
    */
   async push(planes: Float32Array[], passed = 0): Promise<AudioBlock[]> {
     const { hop, lookAhead } = this.plan
@@ -83,7 +83,7 @@ export class LiveEstimator {
     return found
   }
 
-  /** The rest, up to a few samples after the end of the stream. */
+  /** Returns the remaining vocals, up to a few samples after the end of the stream. */
   async end(passed = 0): Promise<AudioBlock[]> {
     for (const { channels } of this.#forward?.end() ?? []) this.#window.append(channels)
     const { end } = this.#window
@@ -155,7 +155,7 @@ export class LiveEstimator {
   }
 }
 
-/** Fades from the last run's estimate to that of this one. */
+/** Fades from the last run's estimate to the estimate of this one. */
 function fadeOver(samples: Float32Array, tail: Float32Array, rising: Float32Array): void {
   const length = Math.min(tail.length, samples.length)
   for (let i = 0; i < length; i++) samples[i] = tail[i]! + rising[i]! * (samples[i]! - tail[i]!)

@@ -1,9 +1,9 @@
 import { SampleWindow } from '../../../media/dsp/sample-window.js'
 import type { AudioBlock } from '../../../media/dsp/audio-stream.js'
 
-/** A stretch of the stream, separated: `vocals + accompaniments` is what came in. */
+/** A separated stretch of the stream: `vocals + accompaniments` equals the input. */
 export interface LiveStems {
-  /** Samples of the stream before it. */
+  /** Number of samples of the stream before this stretch. */
   start: number
   /** One plane for each channel of the stream. */
   stems: { vocals: Float32Array[]; accompaniments: Float32Array[] }
@@ -11,7 +11,7 @@ export interface LiveStems {
   isLate: boolean
 }
 
-/** Joins a stream with the estimates of its vocals, or without where they are late, and fades between the two. */
+/** Combines a stream with estimates of its vocals, passes it unchanged where they are late, and fades between both. */
 export function liveMix(channelCount: number, fadeSamples: number) {
   const input = new SampleWindow(channelCount, 8 * fadeSamples)
   const estimated = new SampleWindow(channelCount, 8 * fadeSamples)
@@ -46,31 +46,31 @@ export function liveMix(channelCount: number, fadeSamples: number) {
   }
 
   return {
-    /** Samples that came in. */
+    /** Number of samples received. */
     get end() {
       return input.end
     },
 
-    /** Samples that were returned. */
+    /** Number of samples returned. */
     get done() {
       return input.start
     },
 
     append: (planes: readonly Float32Array[]) => input.append(planes),
 
-    /** Takes the next estimates; those of samples that were already returned are dropped. */
+    /** Takes the next estimates; estimates of samples that were already returned are dropped. */
     add(blocks: readonly AudioBlock[]): void {
       for (const { channels } of blocks) estimated.append(channels)
       estimated.dropBefore(input.start)
     },
 
-    /** All that is separated, except what is kept to fade out if the next estimate is late. */
+    /** All separated samples, except those kept for a fade-out in case the next estimate is late. */
     separated: () => upTo(Math.min(estimated.end - fadeSamples, input.end), false),
 
-    /** What is left, with all estimates there. */
+    /** The remaining samples, when all estimates have arrived. */
     rest: () => upTo(input.end, false),
 
-    /** The input up to `to`, without estimates of it. */
+    /** The input up to `to`, without estimates. */
     passed: (to: number) => upTo(to, true),
   }
 }

@@ -15,7 +15,7 @@ export interface LiveThreadSettings {
   runtime: RuntimeChoice | undefined
 }
 
-// The thread's entry point: a session of its own, which blocks this thread and no other.
+// The thread's entry point, with its own session, which blocks only this thread.
 
 const answers = liveAnswers((answer, transfer) => parentPort?.postMessage(answer, transfer))
 

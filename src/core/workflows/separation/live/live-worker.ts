@@ -2,17 +2,17 @@ import { StemworkError } from '../../../engine/errors.js'
 import type { AudioBlock } from '../../../media/dsp/audio-stream.js'
 import type { LiveTiming } from './plan.js'
 
-/** What a worker needs to know of a stream. */
+/** Facts about a stream for its worker. */
 export interface LiveStream {
   sampleRate: number
   channelCount: number
   latencyMs: number
 }
 
-/** Estimates the vocals of one stream, in a thread of its own. One request at a time. */
+/** Estimates the vocals of one stream, in its own thread. One request at a time. */
 export interface LiveWorker {
   readonly timing: LiveTiming
-  /** As `LiveEstimator.push`. The planes may be gone afterwards. */
+  /** As `LiveEstimator.push`. The planes may be detached afterwards. */
   push(planes: Float32Array<ArrayBuffer>[], passed: number): Promise<AudioBlock[]>
   /** As `LiveEstimator.end`. */
   end(passed: number): Promise<AudioBlock[]>
@@ -30,16 +30,16 @@ export type LiveAnswer =
   | { kind: 'vocals'; blocks: AudioBlock[] }
   | { kind: 'failed'; code: string; message: string; cause: string | undefined }
 
-/** A thread as this side sees it: of Node.js or of a browser. */
+/** The caller's side of a thread in Node.js or in a browser. */
 export interface LiveThread {
   post(request: LiveRequest, transfer: ArrayBuffer[]): void
-  /** Calls one of the two for every answer, and the second once the thread is lost. */
+  /** Calls `onAnswer` for every answer, and `onLost` when the thread is lost. */
   listen(onAnswer: (answer: LiveAnswer) => void, onLost: (error: unknown) => void): void
-  /** Ends when the thread has taken the last request. */
+  /** Ends the thread, or waits until it ends after the last request. */
   end(): Promise<void>
 }
 
-/** @throws StemworkError what the thread failed with before it was ready */
+/** @throws StemworkError with which the thread failed before it was ready */
 export async function workerIn(thread: LiveThread): Promise<LiveWorker> {
   let settle: { resolve(answer: LiveAnswer): void; reject(error: unknown): void } | undefined
   let lost: Error | undefined

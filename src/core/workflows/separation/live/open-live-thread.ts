@@ -6,7 +6,7 @@ import { type LiveAnswer, type LiveRequest, type LiveWorker, workerIn } from './
 const entry = scriptFile('core/workflows/separation/live/live-thread.js')
 
 /**
- * A worker in a thread of this process. While it waits for a request, it does not keep the process alive.
+ * Opens a worker in a thread of this process. While it waits for a request, it does not keep the process alive.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` and `INVALID_OPTIONS` as `separate` does
  */

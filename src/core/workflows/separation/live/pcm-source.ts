@@ -1,15 +1,15 @@
 import { untilAborted } from '../../../engine/workflow/until-aborted.js'
 import { badInput, invalidOptions } from '../../../engine/errors.js'
 
-/** Blocks of samples, one plane for each channel, in WAVE order; -1 to 1, and beyond without harm. */
+/** Blocks of samples, one plane for each channel, in WAVE order; -1 to 1, but larger values do no harm. */
 export type LiveSource = AsyncIterable<Float32Array[]> | ReadableStream<Float32Array[]>
 
 const rates = { min: 8000, max: 192_000 } as const
-/** Short compared with a hop, so that lateness is noticed soon. */
+/** Short compared with a hop, so that late estimates are noticed soon. */
 const pieceSeconds = 0.02
 
 /**
- * The blocks of a source in pieces of at most 20 ms.
+ * Yields the blocks of a source in pieces of at most 20 ms.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a sample rate out of bounds, `BAD_INPUT` for a block with other channels
  * than the first, or channels of different lengths; the signal's reason
@@ -35,12 +35,12 @@ export async function* pcmPieces(
         yield planes.map((plane) => plane.subarray(from, from + pieceSamples))
     }
   } finally {
-    // Not awaited: a source that waits for sound would hold back whoever has stopped listening.
+    // Not awaited: a source that waits for sound would block a consumer that has stopped listening.
     blocks.return?.().catch(() => undefined)
   }
 }
 
-/** By name: the arrays of another realm, such as a test's, are as good. Integers would be heard as noise. */
+/** Checks by name: arrays of another realm, such as a test's, are valid, too. Integers would be heard as noise. */
 function requireFloats(block: unknown): asserts block is Float32Array[] {
   if (Array.isArray(block) && block.every((plane) => plane?.[Symbol.toStringTag] === 'Float32Array')) return
   throw badInput('unsupported_format', 'A block must be a list with a Float32Array for each channel, from -1 to 1.')

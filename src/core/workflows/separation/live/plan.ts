@@ -1,29 +1,29 @@
 import { invalidOptions } from '../../../engine/errors.js'
 
-/** How a stream is cut for the network. Counts are samples at the network's rate. */
+/** Division of a stream for the network. Counts are samples at the network's rate. */
 export interface LivePlan {
-  /** From one run of the network to the next: what each run finishes. */
+  /** Samples from one run of the network to the next: each run finishes that many. */
   hop: number
-  /** How much a run hears after the samples that it finishes. */
+  /** Samples that a run reads after those it finishes. */
   lookAhead: number
-  /** Cross-fade from one run to the next, and between estimates and input that is passed on. */
+  /** Cross-fade from one run to the next, and between estimates and unchanged input. */
   fade: number
-  /** All that a run looks at, to the end of the look-ahead. */
+  /** All samples that a run reads, to the end of the look-ahead. */
   context: number
-  /** How long a run may take. */
+  /** Longest duration of a run. */
   slackMs: number
 }
 
 /** The plan in the units of the stream. */
 export interface LiveTiming {
-  /** Samples by which the vocals lag behind, without the time that a run takes. */
+  /** Samples by which the vocals lag behind, without the duration of a run. */
   delaySamples: number
   fadeSamples: number
   slackMs: number
 }
 
 export interface LivePlanOptions {
-  /** From a sample's arrival to that of its stems. */
+  /** Time from a sample's arrival to that of its stems. */
   latencyMs: number
   /** Of the network. */
   sampleRate: number
@@ -31,7 +31,7 @@ export interface LivePlanOptions {
   inputRate: number
   /** Runs of the network for one hop: one for each pair of channels. */
   runs: number
-  /** Samples that the network takes at most. */
+  /** Most samples that the network takes. */
   longest: number
   /** Seconds of audio that one core separates in a second. */
   speed: number
@@ -41,7 +41,7 @@ export const latencyBounds = { min: 250, max: 4000 } as const
 
 /** Share of one core that the runs may take. */
 const mostBusy = 0.6
-/** The hop's share of the time that is left after filters and cross-fade. The rest is look-ahead. */
+/** Share of the hop in the time that filters and cross-fade leave. The rest is look-ahead and slack. */
 const hopShare = 0.3
 const fadeMs = 20
 /** Length of the resampling filter, in samples of the lower rate: each conversion delays by half of it. */
@@ -49,7 +49,7 @@ const filterSamples = 176
 
 /**
  * Divides the latency: `latency = fade + filters + look-ahead + hop + slack`. Runs that take all of their slack use
- * 60 % of one core, and look back as far as that allows.
+ * 60 % of one core, and read back as far as that allows.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a latency out of bounds
  */

@@ -10,8 +10,8 @@ export interface LiveOptions {
   /** Of the stream, in Hz: 8,000 to 192,000. */
   sampleRate: number
   /**
-   * What to do when stems are not there in time. `pass` (default): the input passes unchanged, all of it in the
-   * accompaniments. `wait`: the stream waits, as a file can.
+   * Handling of late stems. `pass` (default): the input passes unchanged, all of it in the accompaniments. `wait`: the
+   * stream waits, as a file can.
    */
   whenLate?: 'pass' | 'wait'
   signal?: AbortSignal
@@ -21,10 +21,10 @@ export interface LiveOptions {
 export type OpenLiveWorker = (channelCount: number) => Promise<LiveWorker>
 
 /**
- * Separates a stream while it comes. The source is read when the consumer asks for stems, and no further ahead of these
- * than the latency. When the generator ends, no run is in progress.
+ * Separates a live stream. The source is read when the consumer requests stems, and at most the latency ahead of them.
+ * When the generator ends, no run is in progress.
  *
- * @throws the signal's reason; what the source and `open` throw
+ * @throws the signal's reason; errors of the source and of `open`
  */
 export async function* separateLive(
   source: LiveSource,
@@ -45,7 +45,7 @@ export async function* separateLive(
   }
 }
 
-/** Far above integers taken for floats. From 1e19 on, squares are no numbers, and an estimate is none for seconds. */
+/** Far above integers mistaken for floats. From 1e19 on, squares overflow, and estimates are NaN for seconds. */
 const loudest = 1e10
 
 interface Request {
@@ -86,7 +86,7 @@ function liveSeparation(worker: LiveWorker, channelCount: number, options: LiveO
   return {
     close: () => worker.close(),
 
-    /** Stems, once some are known; the input instead if these are late. */
+    /** Yields stems once some are known, or the input if they are late. */
     async *push(planes: Float32Array[]): AsyncGenerator<LiveStems, void, void> {
       mix.append(planes)
       unsent.append(planes)

@@ -11,7 +11,7 @@ export interface EnsembleMember {
 }
 
 /**
- * The blocks of several members, cut so that those of a step are of the same samples; their own sizes may differ. All
+ * Cuts the blocks of several members so that those of a step hold the same samples; their own sizes may differ. All
  * members advance through the track together, so memory does not grow with its length. Valid until the next step.
  */
 export async function* alignedBlocks(members: readonly EnsembleMember[]): AsyncGenerator<StemBlock[], void, void> {

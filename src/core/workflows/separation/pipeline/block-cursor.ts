@@ -18,7 +18,7 @@ export function blockCursor<Block>(blocks: AsyncIterable<Block>, lengthOf: (bloc
       return lengthOf(block) - offset
     },
 
-    /** @param cut makes the piece of the current block, given what to do with each of its planes */
+    /** @param cut makes the piece from the current block; `part` cuts each of its planes */
     take<Piece>(sampleCount: number, cut: (block: Block, part: (plane: Float32Array) => Float32Array) => Piece): Piece {
       const from = offset
       offset += sampleCount
@@ -27,7 +27,7 @@ export function blockCursor<Block>(blocks: AsyncIterable<Block>, lengthOf: (bloc
   }
 }
 
-/** How many samples all of them have; 0 once one has ended. */
+/** Number of samples that all cursors have; 0 once one has ended. */
 export async function availableInAll<Block>(cursors: readonly BlockCursor<Block>[]): Promise<number> {
   let sampleCount = Infinity
   for (const cursor of cursors) sampleCount = Math.min(sampleCount, await cursor.available())

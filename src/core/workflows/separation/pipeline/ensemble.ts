@@ -5,7 +5,7 @@ import type { EnsembleStatistic } from '../../../models/ensemble-algorithm.js'
 import { combineValues } from './combine-values.js'
 import type { StemBlock } from './estimation.js'
 
-/** One estimate of several, sample by sample. The mixture is taken from the first member. */
+/** Combines several estimates into one, sample by sample. The mixture is taken from the first member. */
 export async function* combinedWaves(
   members: readonly EnsembleMember[],
   stems: readonly StemName[],

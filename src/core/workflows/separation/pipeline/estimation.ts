@@ -9,7 +9,7 @@ import type { Network } from '../../../models/session/network.js'
 import type { KeptSegments } from './kept-segments.js'
 import { joinRuns, type RunBatch } from './run-batch.js'
 
-/** What is needed to estimate the stems of one stream. */
+/** Means of estimating the stems of one stream. */
 export interface Estimator {
   architecture: Architecture
   /** The networks that the architecture was made for. */
@@ -18,7 +18,7 @@ export interface Estimator {
   /** Segments per network run, if the networks support batches. Default: 1. */
   batch?: number
   /**
-   * Segments that earlier runs finished, and what keeps later ones. Default: every segment is estimated, none is kept.
+   * Segments that earlier runs finished, and callbacks that keep later ones. Default: all are estimated, none is kept.
    */
   kept?: KeptSegments
 }
@@ -201,7 +201,7 @@ class Estimation {
   }
 }
 
-/** Derives the vocals for a model that only estimates the accompaniments: the mixture minus these. */
+/** Derives the vocals for a model that only estimates the accompaniments: the mixture minus the accompaniments. */
 function vocalsComplement({ stems }: Architecture, targets: readonly StemName[]) {
   const isNeeded = targets.includes('vocals') && !stems.includes('vocals')
   const scratch = new FloatPlanes()

@@ -9,19 +9,19 @@ export interface KeptSegments {
   /** Segments that no longer need estimating: those before this index. */
   readonly count: number
   /**
-   * The samples that this segment finished. Its index is below `count`. Absent: the consumer already has them, and the
-   * pass begins later.
+   * Returns the samples that this segment finished. Its index is below `count`. Absent: the consumer already has them,
+   * and the pass begins later.
    */
   read?(segment: number): Promise<FinishedAudio>
   /** State after the last kept segment; `undefined` if there is none. */
   readonly state: OverlapAddState | undefined
-  /** Notes what a segment has finished. The samples are not used after the promise has resolved. */
+  /** Notes the samples that a segment finished. They are not used after the promise has resolved. */
   note?(segment: number, finished: FinishedAudio): Promise<void>
   /**
-   * To be called after the last segment of a batch, as a later run can resume only there. `state` may be called until
-   * the next `note`.
+   * Must be called after the last segment of a batch, because a later run can resume only there. `state` may be called
+   * until the next `note`.
    */
   keepIfDue?(state: () => OverlapAddState): Promise<void>
-  /** To be called when the consumer has taken all blocks up to this segment. `state` as above. */
+  /** Must be called when the consumer has taken all blocks up to this segment. `state` as above. */
   consumed?(segment: number, state: () => OverlapAddState): Promise<void>
 }

@@ -27,7 +27,7 @@ export class OverlapAdd {
   readonly #sums: Stems = {}
   #finished: FinishedAudio | undefined
 
-  /** As if the estimates that led to this state had been added. To be called first. */
+  /** Restores a state, as if the estimates that led to it had been added. Must be called first. */
   restore({ start, weights, sums }: OverlapAddState): void {
     this.#start = start
     this.#used = weights.length

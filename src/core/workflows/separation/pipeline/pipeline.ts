@@ -15,8 +15,8 @@ export interface PipelineMember extends Estimator {
   /** Samples of silence before the track: shifts the segments, so that the mean averages over shifts. Default: 0. */
   delaySamples?: number
   /**
-   * Which model it runs, as a number: the shifted passes of one are averaged before models are combined. Default: its
-   * own.
+   * Number of the model that it runs: the shifted passes of a model are averaged before models are combined. Default:
+   * its own number.
    */
   model?: number
   /** Frequencies that the model takes part in, for the algorithms that combine spectra. Default: all. */
@@ -28,7 +28,7 @@ export interface PipelineOptions {
   outputs?: readonly StemName[]
   /** Takes the accompaniments from the models instead of subtracting the vocals from the mixture. */
   ownAccompaniments?: boolean
-  /** How the estimates of several models become one. Default: `avg_wave`. */
+  /** Algorithm that combines the estimates of several models. Default: `avg_wave`. */
   ensemble?: EnsembleAlgorithm
   signal?: AbortSignal
   /** Receives the stems in track order. They are valid until its promise resolves. */

@@ -4,7 +4,7 @@ import type { Tensor } from '../../../models/session/network.js'
 
 /** The runs of several segments, joined along one axis of their tensors and split again afterwards. */
 export interface RunBatch {
-  /** What to run: one entry for every run of a segment. */
+  /** The joined runs: one for every run of a segment. */
   runs: NetworkRun[]
   /** @returns by segment, then run: the runs that were joined, with the results of `done` */
   split(done: NetworkRun[]): NetworkRun[][]

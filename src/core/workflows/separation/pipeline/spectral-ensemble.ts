@@ -7,14 +7,14 @@ import { combineValues } from './combine-values.js'
 import type { StemBlock } from './estimation.js'
 
 export interface SpectralMember extends EnsembleMember {
-  /** Frequencies that it takes part in. Default: all. */
+  /** Frequencies at which the member takes part. Default: all. */
   band?: Band
 }
 
 const size = 2048
 const hop = 1024
 const bins = size / 2 + 1
-/** How far a frame reaches beyond the samples of a chunk. */
+/** Samples by which a frame reaches beyond a chunk. */
 const reach = size - hop
 const hopsPerChunk = 32
 const chunkSamples = hopsPerChunk * hop
@@ -30,8 +30,8 @@ interface Range {
 }
 
 /**
- * One estimate of several, frequency by frequency: frames of 2048 samples around every 1024th sample of the track,
- * which is silent before its start and after its end. The mixture is taken from the first member.
+ * Combines several estimates into one, frequency by frequency: frames of 2048 samples around every 1024th sample of the
+ * track, which is silent before its start and after its end. The mixture is taken from the first member.
  */
 export async function* combinedSpectra(
   members: readonly SpectralMember[],

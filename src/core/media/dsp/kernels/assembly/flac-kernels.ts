@@ -1,6 +1,6 @@
 import { at, double, float, vector } from './parts/memory'
 
-// See `FlacKernels` in `../flac-kernels.ts`, and `plainFlacKernels` there for the same in plain TypeScript.
+// See `FlacKernels` in `../flac-kernels.ts`, and `plainFlacKernels` in the tests for the same in plain TypeScript.
 
 export function separatePairs(pairs: usize, left: usize, right: usize, count: i32): void {
   pairs = at(pairs)
@@ -73,7 +73,7 @@ export function autocorrelate(signal: usize, window: usize, windowed: usize, to:
   window = at(window)
   windowed = at(windowed)
   const end = windowed + <usize>(count >> 1) * vector
-  // All of them first: a load that overlaps two stores just before it takes many times as long.
+  // All products first: a load that overlaps two stores just before it takes many times as long.
   for (let address = windowed; address < end; address += vector) {
     v128.store(address, f64x2.mul(v128.load(signal), v128.load(window)))
     signal += vector
@@ -238,7 +238,7 @@ export function writePartitions(
   const length = sampleCount / parts
   const start = at(to)
   let address = start + (bit >> 3)
-  /** The last bits that do not fill a word yet, and how many they are: fewer than 32. */
+  /** The bits that do not fill a word yet, and their number: fewer than 32. */
   let used = bit & 7
   let pending: u64 = <u64>load<u8>(address) >> (8 - used)
   for (let part = 0; part < parts; part++) {
@@ -265,7 +265,7 @@ export function writePartitions(
       const width = zeros + 1 + parameter
       pending = (pending << width) | ((<u64>1) << parameter) | (folded & ((1 << parameter) - 1))
       used += width
-      // Written each time, even where the word is not full and is written again: that cannot be predicted.
+      // Written each time, even if the word is not full and is written again: a branch here could not be predicted.
       store<u32>(address, bswap<u32>(<u32>(pending >> (used & 31))))
       address += (used >> 5) << 2
       used &= 31

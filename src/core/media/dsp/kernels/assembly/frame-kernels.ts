@@ -1,6 +1,6 @@
 import { at, float, vector } from './parts/memory'
 
-// See `FrameKernels` in `../frame-kernels.ts`, and `plainFrameKernels` there for the same in plain TypeScript.
+// See `FrameKernels` in `../frame-kernels.ts`, and `plainFrameKernels` in the tests for the same in plain TypeScript.
 
 export function multiply(to: usize, a: usize, b: usize, count: i32): void {
   to = at(to)

@@ -1,6 +1,6 @@
 import { at, double, float, vector } from './parts/memory'
 
-// See `Mp3Kernels` in `../mp3-kernels.ts`, and `plainMp3Kernels` there for the same in plain TypeScript.
+// See `Mp3Kernels` in `../mp3-kernels.ts`, and `plainMp3Kernels` in the tests for the same in plain TypeScript.
 
 export { chooseCodes, writeValues } from './parts/mp3-codes'
 

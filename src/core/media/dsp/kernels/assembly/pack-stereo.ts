@@ -1,6 +1,6 @@
 import { at, float, vector } from './parts/memory'
 
-/** See `StereoPacking` in `../pack-stereo.ts`, and `plainStereoPacking` there for the same in plain TypeScript. */
+/** See `StereoPacking` in `../pack-stereo.ts`, and `plainStereoPacking` in the tests for the same in TypeScript. */
 export function pack(left: usize, right: usize, packed: usize, count: i32): i32 {
   left = at(left)
   right = at(right)
@@ -15,7 +15,7 @@ export function pack(left: usize, right: usize, packed: usize, count: i32): i32 
     right += vector
     packed += vector
   }
-  // What is left over, one by one; the other lanes are zeros, which are not clipped.
+  // The remaining samples, one by one; the other lanes are zeros, which are not clipped.
   for (; count > 0; count--) {
     const leftValues = rounded(v128.load32_zero(left))
     const rightValues = rounded(v128.load32_zero(right))
@@ -43,7 +43,7 @@ function rounded(samples: v128): v128 {
   return f32x4.add(whole, v128.and(roundsUp, f32x4.splat(1)))
 }
 
-/** Not of NaN, which becomes 0. */
+/** False for NaN, which becomes 0. */
 function isClipped(values: v128): v128 {
   return v128.or(f32x4.ge(values, f32x4.splat(32768)), f32x4.lt(values, f32x4.splat(-32768)))
 }

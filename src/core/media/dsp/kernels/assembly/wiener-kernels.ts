@@ -1,7 +1,7 @@
 import { at, double, float, vector } from './parts/memory'
 
-// See `WienerKernels` in `../wiener-kernels.ts` for what these do, for the fields of both records and for their order,
-// and `plainWienerKernels` there for the same in plain TypeScript.
+// See `WienerKernels` in `../wiener-kernels.ts` for the functions, the fields of both records and their order,
+// and `plainWienerKernels` in the tests for the same in plain TypeScript.
 
 export function magnitudes(re: usize, im: usize, to: usize, bins: i32): f32 {
   re = at(re)

@@ -97,7 +97,7 @@ export function writeValues(
   const first = at(values)
   const pairsEnd = load<u32>(coding, 4 * float)
   regions = at(regions) + <usize>pairsEnd * float
-  /** What is not a whole byte yet. */
+  /** The position, and the bits that do not fill a byte yet. */
   let address = start + (bit >> 3)
   let used = bit & 7
   let pending: u64 = <u64>load<u8>(address) >> (8 - used)
