@@ -23,7 +23,7 @@ export class ClientError extends Error {
   readonly reason: string | undefined
   /** The fields of the request that were refused. */
   readonly errors: readonly { path: string; message: string }[]
-  /** How long the service asks to wait before the next try. */
+  /** How long the service asks to wait before the next attempt. */
   readonly retryAfterMs: number | undefined
 
   constructor(message: string, { code, status, requestId, reason, errors, retryAfterMs, cause }: ClientErrorFacts) {

@@ -99,7 +99,7 @@ export class Connection {
     return this.retrying(attempt, { isRepeatable, signal })
   }
 
-  /** One request. @throws ClientError; the signal's reason */
+  /** Sends one request. @throws ClientError; the signal's reason */
   async once(url: string, request: RequestInit): Promise<Response> {
     const signal = request.signal ?? undefined
     const response = await overNetwork(() => this.fetch(url, request), signal, this.baseUrl)

@@ -44,7 +44,7 @@ export interface Archive {
   url: string
   fileName: string
   bytes: number
-  /** How many jobs have results in it. */
+  /** Number of jobs with results in it. */
   jobs: number
 }
 
@@ -66,12 +66,12 @@ export interface Peaks {
 export interface JobStep {
   name: string
   state: 'done' | 'failed' | 'waiting'
-  /** When its last try began. */
+  /** When its last attempt began. */
   startedAt: string
   endedAt: string | null
-  /** How often it was tried. */
+  /** Number of attempts. */
   attempts: number
-  /** Why its last try failed. */
+  /** Why its last attempt failed. */
   error: { code: string; message: string } | null
   /** Its files with their sizes in bytes. */
   files: Record<string, number>
