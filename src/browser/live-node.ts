@@ -8,7 +8,7 @@ export interface LiveNodeOptions extends Pick<LiveStreamOptions, 'latencyMs' | '
 }
 
 /**
- * Separates its input.
+ * A node that separates its input.
  *
  * @experimental
  */
@@ -16,7 +16,7 @@ export interface LiveNode {
   /** Output 0 has the vocals, output 1 the accompaniments; their sum is the input, `latencySeconds` later. */
   readonly node: AudioWorkletNode
   readonly latencySeconds: number
-  /** Resolves when the node is closed; rejects if the network fails or cannot be loaded. The input passes until then. */
+  /** Resolves when the node is closed; rejects if the network fails or cannot be loaded. It sounds until closed. */
   readonly ended: Promise<void>
   close(): void
 }
