@@ -17,7 +17,7 @@ import { duration, type ProgressLine } from '../terminal/progress-line.js'
 import type { SongRequest } from './separation-request.js'
 
 const maxDownloadBytes = 8 * 1024 ** 3
-/** Nothing waits behind a song on the command line, so it may take as long as Node's timers can run. */
+/** No other job waits for a song on the command line, so it may take as long as Node's timers can run. */
 const longestRunMs = 2 ** 31 - 1
 
 export interface SeparationReport {

@@ -34,7 +34,7 @@ export class RedisLock {
     this.#lost = lost
   }
 
-  /** @returns the current owner, whose lock is taken only if the owner has ended; undefined once the lock is taken */
+  /** @returns the owner that holds the lock; undefined once it is taken, also from an owner that has ended */
   async take(hasEnded: (owner: string) => boolean): Promise<string | undefined> {
     const client = await this.#connect()
     while ((await client.set(key, this.#own, { PX: leaseMs, NX: true })) === null) {
