@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { ErrorNotice } from './elements/error-notice.js'
 import { unreachable } from './words/first-words.js'
 
-/** Pause before a failed load is retried that no button can repeat. */
+/** Pause before retrying a failed load that no button can repeat. */
 const retryMs = 5000
 
 /**

@@ -31,7 +31,7 @@ function dataBytesOf(version: number): number {
   return bytesOf(version) - (checkBytes[version - 1] ?? 0) * (blockCounts[version - 1] ?? 0)
 }
 
-/** Precedes the bytes with the kind of content (bytes) and their number, and pads them. */
+/** Puts the kind of content (bytes) and their number before the bytes, and pads them. */
 function framed(bytes: Uint8Array, version: number): Uint8Array {
   const data = new Uint8Array(dataBytesOf(version))
   const head = version < 10 ? [4, bytes.length] : [4, bytes.length >> 8, bytes.length]

@@ -6,7 +6,7 @@ import { isWholeSong } from '../words/stem-names.js'
 import type { Stem } from '../sources/stems.js'
 
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1, pan: 0 }
-/** Muted beside accompaniments: the guide contains them, too, and the click is optional. */
+/** Muted at first beside accompaniments: the guide contains them, too, and the click is optional. */
 const mutedAtFirst = ['guide', 'click']
 const masterStep = 0.05
 const clickVolume = 0.5

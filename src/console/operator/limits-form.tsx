@@ -83,7 +83,7 @@ function useLimits(app: string, dialog: RefObject<HTMLDialogElement | null>) {
       dialog.current?.close()
     } catch (error) {
       tell(error)
-      // The next try is based on the current limits; what was typed stays.
+      // The next attempt is based on the current limits; what was typed stays.
       setLimits(await service.limits(app).catch(() => loaded))
     }
   }

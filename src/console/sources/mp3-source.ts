@@ -6,7 +6,7 @@ import { sampleAt } from './sample-at.js'
 
 interface Mp3Info {
   header: MpegHeader
-  /** Range of the bytes of some frames, with those before that they need, and at most one byte more after them. */
+  /** Range of the bytes of some frames, with those before that they need, and at most a few after them. */
   bytesOf(first: number, end: number): { start: number; end: number }
   frameCount: number
   /** Samples before the audio: those that the encoder added, and those that every decoder adds. */
