@@ -12,7 +12,7 @@ export type { LiveSource } from './core/workflows/separation/live/pcm-source.js'
 
 /** @experimental */
 export interface StreamOptions extends LiveOptions {
-  /** Name of a model, or path of a manifest or its folder; much faster than real time. Default: `embedded`. */
+  /** Name of a model, or path of a manifest or its folder; must be much faster than real time. Default: `embedded`. */
   model?: string
   /** Time from a sample's arrival to that of its stems, 250 to 4,000 ms; more is better. Default: 1,000. */
   latencyMs?: number
