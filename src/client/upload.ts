@@ -4,8 +4,8 @@ import { isWhole, type TransferOptions, type UploadSource } from './upload-sourc
 
 export interface UploadOptions extends TransferOptions {
   /**
-   * Called each time a resumable upload loses its connection. With this function, the upload waits for the connection
-   * as long as it takes, until the signal fires. Without it, the upload fails after eight attempts in a row that sent
+   * Called at each interruption of a resumable upload, also by a temporary refusal. With this function, the upload
+   * waits for a lost connection until the signal fires. Otherwise, it fails after eight attempts in a row that sent
    * nothing.
    */
   onInterrupted?(): void
