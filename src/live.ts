@@ -12,18 +12,18 @@ export type { LiveSource } from './core/workflows/separation/live/pcm-source.js'
 
 /** @experimental */
 export interface StreamOptions extends LiveOptions {
-  /** Name of a model, or path of a manifest or its folder; much faster than real time. Default: `embedded`. */
+  /** Name of a model, or path of a manifest or its folder; must be much faster than real time. Default: `embedded`. */
   model?: string
-  /** From a sample's arrival to that of its stems, 250 to 4,000 ms; more is better. Default: 1,000. */
+  /** Time from a sample's arrival to that of its stems, 250 to 4,000 ms; more is better. Default: 1,000. */
   latencyMs?: number
-  /** What runs the network. Default: that of `STEMWORK_RUNTIME`, or `auto`. */
+  /** Runtime of the network. Default: that of `STEMWORK_RUNTIME`, or `auto`. */
   runtime?: RuntimeChoice
 }
 
 /**
- * The vocals and accompaniments of a stream, block by block while it comes, at its rate and with its channels. Their
- * sum is the stream. The source is read when stems are asked for; memory does not grow, and the sizes of blocks make no
- * difference to the samples. Works in a thread of its own, which ends with the stream.
+ * Yields the vocals and accompaniments of a stream, block by block as it arrives, at its rate and with its channels.
+ * Their sum is the stream. The source is read only when stems are requested; memory does not grow, and the sizes of
+ * blocks do not affect the samples. Runs in a separate thread, which ends with the stream.
  *
  * @example
  *   for await (const { stems } of separateStream(microphone, { sampleRate: 48_000, latencyMs: 500 }))
@@ -47,7 +47,7 @@ export async function* separateStream(
 }
 
 /**
- * Samples of a stream as a service gets them: raw, little-endian and interleaved.
+ * Format of the samples that a service receives: raw, little-endian and interleaved.
  *
  * @experimental
  */
@@ -61,14 +61,14 @@ export interface LiveServiceFormat {
 
 /** @experimental */
 export interface LivePiece {
-  /** Of the stem, in the form of the samples. */
+  /** Samples of the stem, in the format of the input. */
   bytes: Uint8Array
   seconds: number
   isLate: boolean
 }
 
 /**
- * What the HTTP service separates streams with.
+ * Returns the function with which the HTTP service separates streams.
  *
  * @example createHandler(engine, { live: { separate: liveService(), streams: 2 } })
  *
@@ -85,7 +85,7 @@ export function liveService(
     const blocks = rawBlocks(samples, { encoding: rawEncodings[format], channelCount: channels })
     const encoder = new PcmEncoder(pcmFormats[format])
     for await (const { stems, isLate } of separateStream(blocks, { ...options, sampleRate, latencyMs, signal })) {
-      // A copy: the encoder uses its memory again.
+      // A copy: the encoder reuses its memory.
       const bytes = encoder.encode(stems[stem]).slice()
       yield { bytes, seconds: bytes.length / (channels * rawEncodings[format].bytes) / sampleRate, isLate }
     }

@@ -1,6 +1,6 @@
 import { type Renamed, renamed } from './core/engine/errors.js'
 
-// What the root exported before 0.2. Remove it in 0.3.
+// Exports of the root before 0.2. Remove them in 0.3.
 
 export const inlineRunner = renamed('inlineRunner', "inlineRunner of 'stemwork/testing'")
 export const localQueue = renamed('localQueue', "memoryQueue of 'stemwork/memory'")

@@ -2,10 +2,7 @@ import { concat, latin1, viewOf } from '../core/media/bytes.js'
 import { type Box, findBox } from '../core/media/decode/mp4/mp4-boxes.js'
 import type { Packets, PacketWindow } from './web-codec.js'
 
-/**
- * The packets of the MP4 file with one track that `openMp4` makes: first its index, in one piece, then the packets in
- * their order.
- */
+/** Packets of the single-track MP4 file that `openMp4` makes: the index in one piece, then the packets in order. */
 export class AacPackets implements Packets {
   config: AudioDecoderConfig = { codec: 'mp4a', sampleRate: 0, numberOfChannels: 0 }
   /** The first packet alone gives no sound: each overlaps with the one before it. */
@@ -48,7 +45,7 @@ function need(box: Box | undefined, type: string): Box {
   throw new Error(`the index has no ${type}`)
 }
 
-/** From the description of the sound (ISO/IEC 14496-14, 5.6; 14496-1, 7.2.6; 14496-3, 1.6.2.1). */
+/** Decoder configuration from the sample description (ISO/IEC 14496-14, 5.6; 14496-1, 7.2.6; 14496-3, 1.6.2.1). */
 function configOf(bytes: Uint8Array, description: Box): AudioDecoderConfig {
   const codec = latin1(bytes, description.body + 12, description.body + 16)
   const at = latin1(bytes, description.body, description.end).indexOf('esds')
@@ -74,7 +71,7 @@ function descriptor(bytes: Uint8Array, at: number, tag: number): number {
   return end + 1
 }
 
-/** By the edit list, if it has one edit of the media (ISO/IEC 14496-12, 8.6.6), or by iTunes' note. */
+/** From the edit list, if it has one media edit (ISO/IEC 14496-12, 8.6.6), or from iTunes' gapless note (iTunSMPB). */
 function windowOf(bytes: Uint8Array, index: Box, track: Box, sampleRate: number): PacketWindow | undefined {
   const media = timesOf(bytes, findBox(bytes, track, 'mdia', 'mdhd'))
   const movie = timesOf(bytes, findBox(bytes, index, 'mvhd'))
@@ -85,7 +82,7 @@ function windowOf(bytes: Uint8Array, index: Box, track: Box, sampleRate: number)
   if (edit && media) {
     const start = edit.mediaTime / media.scale
     const left = media.duration > 0 ? media.duration / media.scale - start : Infinity
-    // Whole ticks of the movie's clock, rounded down, which is often the coarser one.
+    // The edit's length is rounded down to ticks of the movie's clock, which is often the coarser one.
     const tick = movie && movie.scale < media.scale ? 1 : 0
     const length = movie && edit.duration > 0 ? Math.min(left, (edit.duration + tick) / movie.scale) : left
     return { start: Math.round(start * sampleRate), length: Math.round(length * sampleRate) }

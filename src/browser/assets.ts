@@ -1,13 +1,13 @@
 import { StemworkError } from '../core/engine/errors.js'
 
-/** Addresses of the files that are loaded, where they are not where the package has them. */
+/** Addresses of files that do not lie where the package has them. */
 export interface DeviceAssets {
   /**
-   * Of `stemwork/dist/browser/worker.js`, from the page's own origin. To be named where the page has the policy
+   * Of `stemwork/dist/browser/worker.js`, on the page's own origin. Required where the page has the policy
    * `require-trusted-types-for 'script'`.
    */
   worker?: string | URL
-  /** The same of `stemwork/dist/browser/live-worker.js`, for streams. */
+  /** Of `stemwork/dist/browser/live-worker.js`, for streams, under the same rules. */
   liveWorker?: string | URL
   /** Of `stemwork/dist/browser/live-processor.js`, for `createLiveNode`. */
   liveProcessor?: string | URL
@@ -17,7 +17,7 @@ export interface DeviceAssets {
   model?: string | URL
 }
 
-/** What a worker needs to know of them: those that are not beside its script. */
+/** Addresses for a worker; undefined for files beside its script. */
 export interface NetworkAddresses {
   wasm: string | undefined
   model: string | undefined
@@ -27,7 +27,7 @@ export function addressesOf({ wasm, model }: DeviceAssets): NetworkAddresses {
   return { wasm: wasm && absolute(wasm), model: model && absolute(model) }
 }
 
-/** @param openOwn opens the script where the package has it */
+/** @param openOwn opens the package's own script */
 export function openWorker(address: string | URL | undefined, openOwn: () => Worker): Worker {
   try {
     return address === undefined ? openOwn() : new Worker(trusted(absolute(address)), { type: 'module' })

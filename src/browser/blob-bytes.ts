@@ -1,7 +1,7 @@
 import { badInput } from '../core/engine/errors.js'
 import type { ReadableBytes } from '../core/media/decode/file-bytes.js'
 
-/** The bytes of a file that the user chose; they are read when they are needed. */
+/** The bytes of a file that the user chose, read on demand. */
 export function blobBytes(blob: Blob): ReadableBytes {
   return {
     size: blob.size,

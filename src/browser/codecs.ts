@@ -5,8 +5,8 @@ import { OpusPackets, VorbisPackets } from './ogg-packets.js'
 import { type Packets, webCodec } from './web-codec.js'
 
 /**
- * What the browser decodes. The server's decoders are not included: they are GPL and LGPL code, which hosts would have
- * to redistribute.
+ * Formats that the browser decodes. The server's decoders are not included: they are GPL and LGPL code, which hosts
+ * would have to redistribute.
  */
 const formats: Record<string, (() => Packets) | undefined> = {
   mp3: () => new Mp3Packets(),
@@ -15,7 +15,7 @@ const formats: Record<string, (() => Packets) | undefined> = {
   oga: () => new VorbisPackets(),
 }
 
-/** A decoder by the name that `audio-decode` has for its format. */
+/** Returns a decoder by the name that `audio-decode` has for its format. */
 export function loadCodec(codec: string): Promise<CodecDecoder> {
   const packets = formats[codec]
   if (packets) return Promise.resolve(webCodec(packets()))

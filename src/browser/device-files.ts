@@ -5,7 +5,7 @@ import { wavContainer } from '../core/media/encode/wav-container.js'
 import { type StemFile, StemFiles } from '../core/workflows/separation/stem-files.js'
 import { type DeviceStem, deviceStems } from './messages.js'
 
-/** WAV files that get their content when they are complete: until then, the browser keeps it elsewhere. */
+/** Opens WAV files whose content appears when they are closed; until then, the browser keeps it elsewhere. */
 export async function openDeviceFiles(
   handles: Record<DeviceStem, FileSystemFileHandle>,
   { sampleRate, format }: { sampleRate: number; format: PcmFormat },

@@ -36,7 +36,7 @@ export interface DeviceSeparationOptions {
 export interface DeviceSeparation extends SeparatedTrack {
   /** WAV files on the disk. Without `folder`, they can be read until `remove` is called or the page is closed. */
   stems: Record<DeviceStem, File>
-  /** What was lost of a damaged file. */
+  /** Parts of a damaged file that were lost. */
   warnings: readonly string[]
   /** Removes the files. */
   remove(): Promise<void>
@@ -62,7 +62,7 @@ export async function separate(file: Blob, options: DeviceSeparationOptions = {}
     const handles = {} as Record<DeviceStem, FileSystemFileHandle>
     for (const [index, stem] of deviceStems.entries()) {
       const name = names[index] ?? stem
-      // A file that is there keeps its content until the new one is complete.
+      // An existing file keeps its content until the new one is complete, so a failure must not remove it.
       if (!(await hasFile(target.folder, name))) made.push(name)
       handles[stem] = await target.folder.getFileHandle(name, { create: true })
     }
@@ -108,7 +108,7 @@ function fileName(file: Blob, stem: DeviceStem): string {
   return `${song.slice(0, mostNameCharacters) || 'audio'} - ${stem}.wav`
 }
 
-/** File systems allow 255 bytes. */
+/** File systems limit names to 255 bytes. */
 const mostNameCharacters = 60
 
 function openSeparationWorker(address: DeviceAssets['worker']): Worker {
@@ -124,7 +124,7 @@ async function inWorker(
   const post = (message: ToWorker) => worker.postMessage(message)
   const cancel = () => post({ kind: 'cancel' })
   try {
-    // It may have fired since the call.
+    // The signal may have fired since the call.
     signal?.throwIfAborted()
     return await new Promise((resolve, reject) => {
       worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {

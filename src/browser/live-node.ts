@@ -3,12 +3,12 @@ import { type LiveStreamOptions, separateStream } from './live-stream.js'
 
 /** @experimental */
 export interface LiveNodeOptions extends Pick<LiveStreamOptions, 'latencyMs' | 'signal' | 'assets'> {
-  /** Called when more of the stream has passed unchanged, as its stems were late: with the total so far in seconds. */
+  /** Called with the total seconds so far when more of the stream passed unchanged because its stems were late. */
   onLate?(seconds: number): void
 }
 
 /**
- * Separates what is connected to it.
+ * A node that separates its input.
  *
  * @experimental
  */
@@ -16,7 +16,7 @@ export interface LiveNode {
   /** Output 0 has the vocals, output 1 the accompaniments; their sum is the input, `latencySeconds` later. */
   readonly node: AudioWorkletNode
   readonly latencySeconds: number
-  /** Resolves when the node is closed; rejects if the network fails or cannot be loaded. The input passes until then. */
+  /** Resolves when the node is closed; rejects if the network fails or cannot be loaded. It sounds until closed. */
   readonly ended: Promise<void>
   close(): void
 }
@@ -35,12 +35,12 @@ export type FromProcessor =
   /** Samples so far for which the vocals were not ready. */
   | { kind: 'late'; samples: number }
 
-/** From the audio thread to the page and back: a block, and some time for the page. */
+/** Round trip from the audio thread to the page: one block, and some time for the page. */
 const pageSeconds = 0.06
 
 /**
- * A node of Web Audio that separates a microphone, a tab or a player with the bundled model while they sound. It is
- * heard from the start; where the stems are late, its input passes unchanged in the accompaniments.
+ * Creates a Web Audio node that separates a microphone, a tab or a player live with the bundled model. It sounds from
+ * the start; where stems are late, its input passes unchanged through the accompaniments.
  *
  * @example
  *   const { node } = await createLiveNode(context, { latencyMs: 1000 })
@@ -90,7 +90,7 @@ export async function createLiveNode(context: BaseAudioContext, options: LiveNod
       closing.abort()
     }
   })()
-  // If nobody handles the rejection, the input is still heard.
+  // Not an unhandled rejection: the input is still heard.
   ended.catch(() => undefined)
   return {
     node,

@@ -1,17 +1,16 @@
 import type { FromProcessor, ProcessorOptions, ToProcessor } from './live-node.js'
 
-// The script of the audio thread. It delays what it hears, subtracts the vocals where they are ready in time, and never
-// waits.
+// The script of the audio thread. It delays its input, subtracts the vocals that are ready in time, and never blocks.
 
 declare const registerProcessor: (name: string, processor: unknown) => void
 declare const AudioWorkletProcessor: new () => { readonly port: MessagePort }
 
-/** Samples that go to the page at a time: 23 ms. */
+/** Samples posted to the page at a time: 23 ms. */
 const blockSamples = 1024
-/** Fades out the last vocals, per sample, where the next ones are not ready: by 40 dB in 10 ms. */
+/** Factor per sample that fades out the last vocals where the next ones are not ready: by 40 dB in 10 ms. */
 const decay = 0.99
 
-/** One of the two channels: by position modulo the length, what came in and its vocals. */
+/** One of the two channels: ring buffers of its input and its vocals, by position modulo the length. */
 class Channel {
   block = new Float32Array(blockSamples)
   readonly #input: Float32Array
@@ -73,7 +72,7 @@ class LiveProcessor extends AudioWorkletProcessor {
     for (let i = 0; i < count; i++) {
       const at = this.#position % this.#length
       for (const [index, channel] of this.#channels.entries())
-        // Nothing, or a single channel, is connected.
+        // The input may have no channel, or a single one.
         channel.hear((input[index] ?? input[0])?.[i] ?? 0, at, this.#filled)
       this.#known[at] = 0
       if (++this.#filled === blockSamples) this.#send()
@@ -107,7 +106,7 @@ class LiveProcessor extends AudioWorkletProcessor {
     this.port.postMessage({ kind: 'late', samples: this.#lateSamples } satisfies FromProcessor)
   }
 
-  /** Vocals that come after their turn are of no use. */
+  /** Ignores vocals whose samples were already played. */
   #take({ start, vocals }: ToProcessor & { kind: 'vocals' }): void {
     const from = Math.max(start, this.#position - this.#delay)
     const to = Math.min(start + (vocals[0]?.length ?? 0), this.#position)

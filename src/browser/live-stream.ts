@@ -15,13 +15,13 @@ export type { LiveSource } from '../core/workflows/separation/live/pcm-source.js
 
 /** @experimental */
 export interface LiveStreamOptions extends LiveOptions {
-  /** From a sample's arrival to that of its stems, 250 to 4,000 ms; more is better. Default: 1,000. */
+  /** Time from a sample's arrival to that of its stems, 250 to 4,000 ms; more is better. Default: 1,000. */
   latencyMs?: number
   assets?: DeviceAssets
 }
 
 /**
- * As `separateStream` of `stemwork/live`, with the bundled model in a worker of this page.
+ * Like `separateStream` of `stemwork/live`, with the bundled model in a worker of this page.
  *
  * @throws StemworkError `INVALID_OPTIONS` for an invalid option, `BAD_INPUT` for a block unlike the first,
  * `MODEL_UNAVAILABLE` and `MISSING_DEPENDENCY` for files that the page cannot load; the signal's reason

@@ -10,7 +10,7 @@ export interface OpenRequest extends LiveStream, NetworkAddresses {
   kind: 'open'
 }
 
-// The worker's entry point: one stream, whose runs block this thread and no other.
+// The worker's entry point: one stream. Network runs block only this thread.
 
 interface WorkerScope {
   postMessage(message: unknown, transfer: Transferable[]): void

@@ -9,7 +9,7 @@ import { embeddedArchitecture } from '../core/workflows/separation/architectures
 import { type NetworkAddresses, notLoaded } from './assets.js'
 import { env, InferenceSession, Tensor } from './onnxruntime.js'
 
-/** Of the bundled model. */
+/** Manifest of the bundled model. */
 export const manifest = manifestSchema.parse(manifestJson)
 
 /**
@@ -22,9 +22,9 @@ export async function loadNetwork(
   { wasm, model }: NetworkAddresses,
   signal?: AbortSignal,
 ): Promise<{ network: Network; architecture: Architecture }> {
-  // Always named: otherwise the runtime looks for its own script, whose address bundlers such as Turbopack do not keep.
+  // Always set: otherwise the runtime looks for its own script, whose address bundlers such as Turbopack do not keep.
   env.wasm.wasmPaths = { wasm: wasm ?? new URL('./ort-wasm-simd-threaded.wasm', import.meta.url).href }
-  // More threads need memory that the page may share only if its server isolates it from others.
+  // More threads need shared memory, which browsers allow only on cross-origin isolated pages.
   env.wasm.numThreads = 1
   const address = model ?? new URL('../../models/embedded/model.onnx', import.meta.url).href
   const onnx = await download(address, signal)

@@ -8,7 +8,7 @@ export const deviceStems = ['vocals', 'accompaniments'] as const
 
 export type DeviceStem = (typeof deviceStems)[number]
 
-/** What the worker is asked to do. */
+/** Request to the worker. */
 export interface DeviceRequest extends NetworkAddresses {
   file: Blob
   /** Files to write. */

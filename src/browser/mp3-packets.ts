@@ -4,10 +4,10 @@ import type { Packets, PacketWindow } from './web-codec.js'
 
 /** Samples that every decoder adds before the audio (http://gabriel.mp3-tech.org/mp3infotag.html). */
 const decoderDelay = 529
-/** Bytes that are kept while a frame is looked for: several of the largest. */
+/** Bytes kept while searching for a frame: several of the largest frames. */
 const searchedBytes = 16 * 1024
 
-/** The frames of an MP3 stream. Bytes between them are passed over. */
+/** The frames of an MP3 stream. Skips bytes between them. */
 export class Mp3Packets implements Packets {
   config: AudioDecoderConfig = { codec: 'mp3', sampleRate: 0, numberOfChannels: 2 }
   window: PacketWindow = { start: 0, length: Infinity }
@@ -58,7 +58,7 @@ function channelsOf(frame: Uint8Array): number {
   return (frame[3] ?? 0) >> 6 === 3 ? 1 : 2
 }
 
-/** The first frame may hold facts instead of sound: Xing's header, then LAME's, which states how much was added. */
+/** Reads a first frame without sound: Xing's header, then LAME's, which states how many samples were added. */
 function readInfo(frame: Uint8Array, samplesPerFrame: number): PacketWindow | undefined {
   const text = latin1(frame, 0, Math.min(200, frame.length))
   const tag = Math.max(text.indexOf('Xing'), text.indexOf('Info'))

@@ -49,7 +49,7 @@ export class OpusPackets extends OggPackets {
   protected configure([head = new Uint8Array(0)]: readonly Uint8Array[]): void {
     if (latin1(head, 0, 8) !== 'OpusHead' || head.length < 19) throw new Error('the stream has no Opus header')
     this.window = { ...this.window, start: viewOf(head).getUint16(10, true) }
-    // Without the header as a description, so that the browser leaves nothing out by itself.
+    // Without the header as a description, so that the browser skips no samples itself.
     this.config = { ...this.config, numberOfChannels: head[9] ?? 0 }
   }
 }
@@ -65,14 +65,14 @@ export class VorbisPackets extends OggPackets {
   protected configure(headers: readonly Uint8Array[]): void {
     const [head = new Uint8Array(0), comments = new Uint8Array(0)] = headers
     if (latin1(head, 1, 7) !== 'vorbis' || head.length < 30) throw new Error('the stream has no Vorbis header')
-    // All three in one, as in Matroska: their number but one, the lengths of the first two, and their bytes.
+    // All three headers in one, as in Matroska: their number minus one, the lengths of the first two, and their bytes.
     const description = concat([Uint8Array.of(2), laced(head.length), laced(comments.length), ...headers])
     const sampleRate = viewOf(head).getUint32(12, true)
     this.config = { codec: 'vorbis', sampleRate, numberOfChannels: head[11] ?? 0, description }
   }
 }
 
-/** A length as the sum of bytes, of which the last is below 255. */
+/** Xiph lacing: a length as the sum of bytes, of which the last is below 255. */
 function laced(length: number): Uint8Array {
   const bytes = new Uint8Array(Math.floor(length / 255) + 1).fill(255)
   bytes[bytes.length - 1] = length % 255

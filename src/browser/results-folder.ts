@@ -1,15 +1,15 @@
-/** Where the files of one separation are written. */
+/** Folder for the files of one separation. */
 export interface ResultsFolder {
   folder: FileSystemDirectoryHandle
-  /** Removes these files, as far as they are there. */
+  /** Removes these files if they exist. */
   remove(names: readonly string[]): Promise<void>
 }
 
 const parentName = 'stemwork'
 
 /**
- * Creates a folder of the browser's private file system for one separation, and removes those of pages that are no
- * longer open. A lock tells whether the page of a folder is open: the browser releases it however the page ends.
+ * Creates a folder of the browser's private file system for one separation, and removes folders of closed pages. A lock
+ * shows whether the page of a folder is open: the browser releases it however the page ends.
  */
 export async function createResultsFolder(): Promise<ResultsFolder> {
   const parent = await (await navigator.storage.getDirectory()).getDirectoryHandle(parentName, { create: true })

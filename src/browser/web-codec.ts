@@ -1,25 +1,25 @@
 import type { CodecDecoder } from '../core/media/decode/codec-stream.js'
 
-/** What a file gives to a decoder of the browser, which knows codecs, but no files. */
+/** Splits a file into packets for a browser's decoder, which knows codecs but no containers. */
 export interface Packets {
   /** Known with the first packet. */
   readonly config: AudioDecoderConfig
-  /** Samples of the song, at the rate of `config`: encoders add others at both ends. */
+  /** Samples of the song, at the rate of `config`: encoders pad both ends. */
   readonly window: PacketWindow
-  /** The packets that these bytes complete. */
+  /** Returns the packets that these bytes complete. */
   take(bytes: Uint8Array): Uint8Array[]
 }
 
 export interface PacketWindow {
   start: number
-  /** Infinity where the file does not tell. */
+  /** Infinity where the file does not state it. */
   length: number
 }
 
-/** More packets would only fill the memory. */
+/** Packets queued in the decoder; more would only fill the memory. */
 const mostQueued = 64
 
-/** A decoder of the browser (WebCodecs) in the form of those of the server. */
+/** Wraps a browser decoder (WebCodecs) in the interface of the server's decoders. */
 export function webCodec(packets: Packets): CodecDecoder {
   const decoded: AudioData[] = []
   let decoder: AudioDecoder | undefined
@@ -41,7 +41,7 @@ export function webCodec(packets: Packets): CodecDecoder {
       decoder ??= await start()
       while (!failure && decoder.decodeQueueSize > mostQueued) await turn()
       if (failure) break
-      // The times only have to rise.
+      // Timestamps only have to increase.
       decoder.decode(new EncodedAudioChunk({ type: 'key', timestamp: packetCount++ * 1000, data }))
     }
     if (!bytes && !failure) await decoder?.flush()
@@ -49,7 +49,7 @@ export function webCodec(packets: Packets): CodecDecoder {
     return cut(joined(decoded.splice(0)))
   }
 
-  /** Leaves out what lies before or behind the song. */
+  /** Cuts off samples before and after the song. */
   function cut({ channelData, sampleRate }: ReturnType<typeof joined>) {
     const length = channelData[0]?.length ?? 0
     // A decoder may double the rate of its stream (HE-AAC).
@@ -68,7 +68,7 @@ export function webCodec(packets: Packets): CodecDecoder {
   return Object.assign(decode, { free })
 }
 
-/** Lets the browser deliver what it has decoded. */
+/** Yields, so that the browser can deliver decoded audio. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 1))
 }

@@ -1,6 +1,6 @@
 import type { ServiceConfig } from '../service-config.js'
 
-/** Where a command reads and writes; the process's own in `main.ts`. */
+/** Output streams of a command; `main.ts` passes those of the process. */
 export interface Terminal {
   stdout: NodeJS.WritableStream
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
@@ -10,7 +10,7 @@ export interface CommandOption {
   type: 'string' | 'boolean'
   short?: string
   multiple?: boolean
-  /** Its name before 0.2, which is refused with a message that names the new one. */
+  /** Name before 0.2; using it is an error that names the new one. */
   was?: string
   /** Name of the value in the help, for example `dir`. */
   value?: string
@@ -18,7 +18,7 @@ export interface CommandOption {
   variable?: string
   /** The variable of its old name. */
   oldVariable?: string
-  /** Its path in the options of `createEngine`, `createHandler` or a workflow, if its last name differs there. */
+  /** Path in the options of `createEngine`, `createHandler` or a workflow, if its last part is named differently. */
   inCode?: string
   help: string
 }
@@ -36,13 +36,13 @@ export function flag(help: string, facts: OptionFacts = {}): CommandOption {
 
 export type FileSettings = Pick<ServiceConfig, 'engine' | 'handler'>
 
-/** What a configuration file may say, too: options as on the command line, and settings that only a file has. */
+/** Content of a configuration file: options as on the command line, and settings that only a file has. */
 export interface Configured {
   values: Record<string, string | boolean | string[] | undefined>
   settings?: FileSettings | undefined
 }
 
-/** What a command was given. */
+/** Options and arguments of a command. */
 export class CommandInput {
   readonly values: Configured['values']
   readonly positionals: readonly string[]
@@ -54,7 +54,7 @@ export class CommandInput {
     this.settings = settings
   }
 
-  /** For a command that takes at least one argument; the parser refuses it without. */
+  /** The first argument, for commands whose parser requires one. */
   get first(): string {
     const [first] = this.positionals
     if (first === undefined) throw new RangeError('a command without arguments was asked for its first one')
@@ -96,19 +96,19 @@ export class CommandInput {
   }
 }
 
-/** One thing that a command can do, such as `keys create`: for its help. */
+/** An action of a command, such as `keys create`, as its help describes it. */
 export interface CommandAction {
   /** What follows the name of the action, for example `<key id>`. */
   usage?: string
   description: string
-  /** The names of the command's options that matter to it. */
+  /** Names of the command's options that apply to the action. */
   options: readonly string[]
 }
 
 export interface CommandEntry {
   /** One line in the list of commands. */
   summary: string
-  /** Loaded only when called, because a command brings its adapters along. @param argv what follows its name */
+  /** Imported on demand, because a command loads its adapters. @param argv arguments after the command's name */
   load(argv?: readonly string[]): Promise<Command>
 }
 
@@ -117,16 +117,16 @@ export interface Command {
   /** What follows `stemwork` in its help, for example `separate <file or url> [options]`. */
   usage: string
   description: string
-  /** How many arguments it takes beside options. */
+  /** Number of arguments besides options. */
   positionals: { min: number; max: number }
   options: Record<string, CommandOption>
-  /** Its actions, if its first argument names one. */
+  /** Actions, if the first argument names one. */
   actions?: Record<string, CommandAction>
   /** Examples and notes under the options. */
   notes?: string
   /**
    * @returns the exit status
-   * @throws UsageError for wrong values; StemworkError for what went wrong
+   * @throws UsageError for invalid values; StemworkError for failures
    */
   run(input: CommandInput, terminal: Terminal): Promise<number>
 }
@@ -134,16 +134,16 @@ export interface Command {
 /** Exit statuses, as shells know them. */
 export const exitStatus = { done: 0, failed: 1, usage: 2, interrupted: 130, terminated: 143 } as const
 
-/** The user wrote something that the command does not understand. Ends with status 2. */
+/** Invalid command line. Ends with status 2. */
 export class UsageError extends Error {}
 
-/** What the first argument says to do. @throws UsageError for an unknown action, and for an option of another one */
+/** Returns the action that the first argument names. @throws UsageError for an unknown one, or an option of another */
 export function actionOf(input: CommandInput, { usage, options, actions = {} }: Command): string {
   const action = input.first
   const [name] = usage.split(' ', 1)
   if (!Object.hasOwn(actions, action))
     throw new UsageError(`${name} ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
-  // A filter that is ignored would let a change reach more than was asked for. What the environment sets is for all.
+  // An ignored filter would let a change reach more than asked. Options from the environment apply to all actions.
   const takers = (option: string) => Object.keys(actions).filter((one) => actions[one]?.options.includes(option))
   const stray = Object.keys(input.values).find(
     (option) =>

@@ -9,7 +9,7 @@ import { styled } from './terminal/style.js'
 import { causesOf, remedyBeyond } from './terminal/server-failure.js'
 import { fullDiskText, systemErrorText } from './terminal/system-error.js'
 
-/** The whole program, from the arguments to the exit status of this process. */
+/** Runs the whole program, from the arguments to the exit status of this process. */
 export async function runProgram(): Promise<void> {
   const { stdout, stderr } = process
   // A reader that closes early (`stemwork --help | head -1`) is no failure.
@@ -20,11 +20,11 @@ export async function runProgram(): Promise<void> {
     )
     process.exit(exitStatus.failed)
   })
-  // Messages that nobody can read any more must not end the work.
+  // A closed stderr must not end the work.
   stderr.on('error', () => undefined)
   let isDone = false
   process.once('exit', (status) => {
-    // Node ends without a word when nothing is left that could happen.
+    // Node exits silently when nothing is pending any more.
     if (isDone || (status !== 0 && status !== 13)) return
     stderr.write(
       'stemwork: The command ended before it was done: what it waited for cannot happen any more, such as a ' +
@@ -79,7 +79,7 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   }
 }
 
-/** The same with what the configuration file says, where the command reads one. */
+/** Parses the arguments again with the configuration file, if the command reads one. */
 async function withConfiguration(input: CommandInput, command: Command, argv: string[]): Promise<CommandInput> {
   if (!command.options.config) return input
   const { configured } = await import('./input/configuration.js')
@@ -101,7 +101,7 @@ function helpWidth({ stderr }: Terminal): number {
   return Math.min(100, stderr.columns ?? 100)
 }
 
-/** The message with its cause, unless it says the same already, and what to do about that. */
+/** The message, its cause unless the message contains it already, and a remedy. */
 function withCause(error: StemworkError): string {
   const isNews = ({ name, message }: Error) =>
     name !== 'ZodError' && message !== '' && !error.message.includes(message.split('. ', 1)[0] ?? message)

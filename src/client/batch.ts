@@ -4,15 +4,15 @@ import type { JobStatus, NewJob } from './job.js'
 import type { JobFilter } from './job-filters.js'
 
 export interface NewBatch {
-  /** The `batchName` of its jobs. Default: a new one. */
+  /** `batchName` of the jobs. Default: a new name. */
   name?: string | null
-  /** At most 500. All are made, or none. */
+  /** At most 500. Either all are created, or none. */
   jobs: readonly Omit<NewJob, 'batchName'>[]
   /** Where to send a signed message `batch.ended` when all jobs of the batch have ended. */
   webhook?: { url: string } | null
 }
 
-/** How the jobs with one `batchName` stand. */
+/** State of the jobs that share a `batchName`. */
 export interface Batch {
   name: string
   total: number
@@ -26,11 +26,11 @@ export interface Batch {
 export interface BulkReport {
   done: number
   refused: { id: string; code: string; message: string }[]
-  /** Send it as `after` to go on; null when all jobs were seen. */
+  /** Cursor to send as `after` in the next request; null once all jobs were examined. */
   next: string | null
 }
 
-/** What a client does with many jobs at once. */
+/** Methods for many jobs at once. */
 export interface ManyJobs {
   createBatch(
     batch: NewBatch,

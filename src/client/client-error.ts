@@ -10,7 +10,7 @@ export interface ClientErrorFacts {
 
 const mark = 'stemwork.ClientError'
 
-/** Whatever went wrong between this client and the service. An aborted signal is not one: its own reason is thrown. */
+/** Any failure between this client and the service. An aborted signal throws its own reason instead. */
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly mark = mark
@@ -18,12 +18,12 @@ export class ClientError extends Error {
   readonly code: string
   /** HTTP status; 0 when no answer came. */
   readonly status: number
-  /** Tell it to the operator of the service when you ask for help. */
+  /** Id to quote when you ask the service's operator for help. */
   readonly requestId: string | undefined
   readonly reason: string | undefined
   /** The fields of the request that were refused. */
   readonly errors: readonly { path: string; message: string }[]
-  /** How long the service asks to wait before the next try. */
+  /** How long the service asks to wait before the next attempt. */
   readonly retryAfterMs: number | undefined
 
   constructor(message: string, { code, status, requestId, reason, errors, retryAfterMs, cause }: ClientErrorFacts) {
@@ -42,7 +42,7 @@ export class ClientError extends Error {
   }
 }
 
-/** @param address of what did not answer, as the program gave it */
+/** @param address base address of the service, as the program gave it */
 export function networkError(cause: unknown, address?: string): ClientError {
   const why = reasonOf(cause)
   const what = `The service${address === undefined ? '' : ` at ${address}`} did not answer${why && ` (${why})`}.`
@@ -67,18 +67,18 @@ export function badAnswer(status: number, what: string): ClientError {
   })
 }
 
-/** Whether the service may come back. What a callback of the host throws is no outage. */
+/** Whether the service may recover. An error that a callback of the host throws is no outage. */
 export function isOutage(error: unknown): boolean {
   return ClientError.is(error) && (error.status === 0 || error.status === 429 || error.status >= 500)
 }
 
-/** The error for a request that was sent elsewhere. @param location null where a browser does not tell */
+/** The error for a redirected request. @param location null where a browser hides it */
 export function movedError(status: number, location: string | null): ClientError {
   const message = `The service redirects to ${location ?? 'another address'}, which is not followed. Use it as baseUrl.`
   return new ClientError(message, { code: 'BAD_ANSWER', status })
 }
 
-/** The error for an answer with a failing status. Answers of proxies have no JSON and are judged by their status. */
+/** The error for an answer with an error status. Proxies send no JSON, so only the status counts. */
 export function answerError(answer: {
   status: number
   body: string
@@ -97,7 +97,7 @@ export function answerError(answer: {
   })
 }
 
-/** For proxies and other servers, which tell nothing but the status. */
+/** Messages for proxies and other servers, which report only a status. */
 function statusWords(status: number): string {
   if (status === 404)
     return 'There is no such service here (status 404). Check baseUrl: it ends with a path such as /v1.'
@@ -111,7 +111,7 @@ function statusWords(status: number): string {
   return `The service answered with status ${status}.`
 }
 
-/** Undefined for what is no JSON, or neither an object nor a list. */
+/** Undefined if the text is not JSON, or neither an object nor a list. */
 export function parsed(body: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(body)
@@ -121,7 +121,7 @@ export function parsed(body: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Seconds or a date, RFC 9110, 10.2.3, by the clock of the sender. */
+/** Milliseconds from a `Retry-After` of seconds or a date (RFC 9110, 10.2.3), by the sender's clock. */
 function retryAfter(header: string | null, date: string | null): number | undefined {
   if (header === null) return undefined
   const now = Date.parse(date ?? '') || Date.now()

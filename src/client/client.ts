@@ -41,8 +41,8 @@ export type { CreateOptions, PeaksOptions, SingleJobs } from './single-jobs.js'
 export interface Client<Offered extends AnyOffer = Offer> extends SingleJobs<Offered>, ManyJobs {}
 
 /**
- * A client of the service's HTTP interface, for browsers and Node, with no dependency beyond `fetch`. Requests that are
- * refused for the moment (429, 503) and connections that break are tried again, as the service asks by `Retry-After`.
+ * A client of the service's HTTP interface, for browsers and Node, with no dependency beyond `fetch`. Retries
+ * temporarily refused requests (429, 503) and broken connections, as `Retry-After` asks.
  *
  * @example
  * const client = createClient({ baseUrl: 'https://stems.example.org/v1', apiKey })

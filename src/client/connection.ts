@@ -5,13 +5,13 @@ export interface ClientOptions {
   /** Address of the service with its path, for example `https://stems.example.org/v1`. */
   baseUrl: string
   /**
-   * Sent as the raw value of `Authorization`. Leave it out where the host knows its users otherwise, for example by a
+   * Sent as the raw value of `Authorization`. Omit it where the host identifies its users differently, for example by a
    * cookie.
    */
   apiKey?: string
   /** Default: the global one. */
   fetch?: typeof fetch
-  /** Further tries after 429, 503 and broken connections. Default: 4. */
+  /** Retries after 429, 503 and broken connections. Default: 4. */
   retries?: number
 }
 
@@ -24,17 +24,17 @@ export interface ApiRequest extends RequestOptions {
   query?: URLSearchParams
   json?: unknown
   headers?: Record<string, string>
-  /** Whether a second request does no harm, so that it may follow on a broken connection. Default: only for GET. */
+  /** Whether the request may be repeated without harm after a broken connection. Default: only for GET. */
   isRepeatable?: boolean
 }
 
-/** A service that keeps asking for longer waits than this is reported instead of waited for. */
+/** A longer `Retry-After` is reported as an error instead of waited for. */
 export const longestWaitMs = 60_000
-/** Far more than any answer of the service has; another server's, once decompressed, must not fill the memory. */
+/** Far more characters than the service sends; a decompressed answer of another server must not fill the memory. */
 const longestAnswer = 2 ** 26
 const back = { firstMs: 500, longestMs: 10_000 }
 
-/** The requests of one client: key, errors and tries. */
+/** Sends the requests of one client: adds the key, maps errors, retries. */
 export class Connection {
   readonly baseUrl: string
   readonly fetch: typeof fetch
@@ -69,12 +69,12 @@ export class Connection {
     return (await this.json<Answer>(path, request)).value
   }
 
-  /** The answer with its body unread, after as many tries as are allowed. */
+  /** Returns the answer with its body unread, after as many attempts as are allowed. */
   async send(path: string, request: ApiRequest = {}): Promise<Response> {
     return this.#request(path, request, async (response) => response)
   }
 
-  /** @param read belongs to the try: a connection may break within the answer */
+  /** @param read reads the answer within the attempt, as the connection may break midway */
   #request<Value>(
     path: string,
     { method = 'GET', query, json, headers, signal, isRepeatable = method === 'GET' }: ApiRequest,
@@ -84,9 +84,9 @@ export class Connection {
     const request: RequestInit = {
       method,
       signal,
-      // Elsewhere, a POST may arrive as a GET.
+      // A followed redirect may turn a POST into a GET.
       ...(method === 'GET' ? {} : { redirect: 'manual' }),
-      // A page that is being left can still send it.
+      // Lets a page that is being closed still send the request.
       ...(method === 'DELETE' ? { keepalive: true } : {}),
       headers: {
         ...this.authorization,
@@ -99,20 +99,20 @@ export class Connection {
     return this.retrying(attempt, { isRepeatable, signal })
   }
 
-  /** One request. @throws ClientError; the signal's reason */
+  /** Sends one request. @throws ClientError; the signal's reason */
   async once(url: string, request: RequestInit): Promise<Response> {
     const signal = request.signal ?? undefined
     const response = await overNetwork(() => this.fetch(url, request), signal, this.baseUrl)
     if (response.ok) return response
     const { status, type, redirected, headers } = response
-    // The key is not sent to another origin.
+    // A redirect to another origin drops the key, hence the 401.
     if (redirected ? status === 401 : type === 'opaqueredirect' || (status >= 300 && headers.has('location')))
       throw movedError(status, redirected ? response.url : headers.get('location'))
     const body = await bodyText(response, signal)
     throw answerError({ status, body, header: (name) => headers.get(name) })
   }
 
-  /** Repeats what failed temporarily: refused for now, or, if it is repeatable, a broken connection. */
+  /** Retries temporary refusals and, if the request is repeatable, broken connections. */
   async retrying<Value>(
     attempt: () => Promise<Value>,
     { isRepeatable, signal }: { isRepeatable: boolean; signal?: AbortSignal },
@@ -127,7 +127,7 @@ export class Connection {
           error.status === 503 ||
           (isRepeatable && (error.code === 'NETWORK' || error.status === 502 || error.status === 504))
         if (!isPassing || (error.retryAfterMs ?? 0) > longestWaitMs) throw error
-        // Clients that were turned away together should not return together.
+        // Jitter: clients that were refused together should not return together.
         const waitMs =
           error.retryAfterMs === undefined ? backOff(retries, back) : error.retryAfterMs + Math.random() * back.firstMs
         await pause(waitMs, signal)
@@ -136,7 +136,7 @@ export class Connection {
   }
 }
 
-/** @throws ClientError for what the network throws; the signal's reason */
+/** @throws ClientError for a network failure; the signal's reason */
 async function overNetwork<Value>(work: () => Promise<Value>, signal?: AbortSignal, address?: string): Promise<Value> {
   try {
     return await work()
@@ -152,10 +152,10 @@ async function bodyText(response: Response, signal: AbortSignal | undefined): Pr
   return text
 }
 
-/** The text of the body; only the beginning of one that is too long. */
+/** Reads the body as text; stops soon after `longestAnswer` characters. */
 async function textOf(response: Response): Promise<string> {
   const reader = response.body?.getReader()
-  // Not every `fetch` gives bodies piece by piece.
+  // Not every `fetch` streams bodies.
   if (!reader) return await response.text()
   const decoder = new TextDecoder()
   let text = ''

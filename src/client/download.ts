@@ -10,11 +10,11 @@ export interface DownloadOptions extends TransferOptions {
   range?: { start: number; end?: number }
 }
 
-/** A file on its way. Read it by `stream` or by `blob`, not by both. */
+/** A started download. Read it by either `stream` or `blob`. */
 export interface Download {
-  /** Bytes of the answer, if the service tells them. */
+  /** Bytes of the answer, if the service states them. */
   bytes: number | undefined
-  /** Bytes of the whole file, also when the answer is a part of it; undefined if the service does not tell them. */
+  /** Bytes of the whole file, even if the answer is only a part; undefined if the service does not state them. */
   totalBytes: number | undefined
   contentType: string
   /** Name for saving, for example `vocals.wav`. */
@@ -38,21 +38,19 @@ export async function openDownload(
   return downloadOf(response, url, { signal, onProgress })
 }
 
-/**
- * Opens a result while its job makes it, as soon as there is something of it. @throws ClientError; the signal's reason
- */
+/** Opens a result that its job still produces, as soon as it has bytes. @throws ClientError; the signal's reason */
 export async function openGrowing(
   connection: Connection,
   path: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  // At first more often than the service asks for, so that someone who is watching waits only briefly.
+  // Polls sooner than the service asks at first, so that a watching user waits only briefly.
   for (let soonMs = firstAskMs; ; soonMs *= 2) {
     try {
       const response = await connection.send(path, { headers: rangeHeader(range), signal })
       return downloadOf(response, response.url, { signal, onProgress })
     } catch (error) {
-      // Not there yet, if the service says when to ask again.
+      // With `Retry-After`, the result is only not there yet.
       const isEarly =
         ClientError.is(error) && (error.status === 404 || error.status === 416) && error.retryAfterMs !== undefined
       if (!isEarly) throw error
@@ -111,12 +109,12 @@ function counted(
 function fileName(disposition: string | null, url: string): string {
   const encoded = /filename\*=UTF-8''([^\s;]+)/i.exec(disposition ?? '')?.[1]
   const plain = /filename="([^"]+)"/.exec(disposition ?? '')?.[1]
-  // Where the host's `fetch` answers, there may be no whole address.
+  // The URL may be empty or relative if the host's own `fetch` answered.
   const last = url.split(/[?#]/, 1)[0]?.split('/').at(-1)
   return [decoded(encoded), plain, last].find(isFileName) ?? 'download'
 }
 
-/** `undefined` for what is not UTF-8. */
+/** Undefined if the name is not UTF-8. */
 function decoded(name = ''): string | undefined {
   try {
     return decodeURIComponent(name)
@@ -125,7 +123,7 @@ function decoded(name = ''): string | undefined {
   }
 }
 
-/** Whether a program can put it behind a folder's path: it names no folder, and no system refuses it. */
+/** Whether the name is safe to append to a folder's path: it names no folder, and every system accepts it. */
 function isFileName(name: string | undefined): name is string {
   return name !== undefined && !/^\.{0,2}$|[/\\\p{Cc}]/u.test(name)
 }

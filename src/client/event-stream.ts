@@ -6,14 +6,14 @@ export interface ServerEvent {
   data: string
 }
 
-/** The service sends a sign of life every 15 s; if a proxy holds the stream back, none arrives. */
+/** The service sends a heartbeat every 15 s, which a proxy that buffers the stream withholds. */
 const silenceMs = 35_000
 
-/** More than any event of the service; a stream without line ends must not fill the memory. */
+/** More characters than any event of the service has; a stream without line ends must not fill the memory. */
 const maxEventLength = 4 * 1024 * 1024
 
 /**
- * The events of the stream at `path`, until it ends. What their reader throws is not an error of the stream.
+ * Yields the events of the stream at `path` until it ends. An error of the consumer is not one of the stream.
  *
  * @throws ClientError if the stream is refused, breaks or is silent for too long; the signal's reason
  */

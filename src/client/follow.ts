@@ -5,7 +5,7 @@ import type { Job } from './job.js'
 import { backOff, pause } from './pause.js'
 
 export interface FollowOptions extends RequestOptions {
-  /** A job that is new or has changed. */
+  /** Called with each new or changed job. */
   onJob(job: Job): void
   onDeleted?(id: string): void
   /** `connected`: from now on no change is missed, so list the jobs now. `reconnecting`: changes may be missed. */
@@ -20,7 +20,7 @@ export async function followJobs(connection: Connection, options: FollowOptions)
   for (let attempt = 0; ; attempt++) {
     const watch = { wasReady: false }
     try {
-      // Retried here only, so that the caller hears of each attempt.
+      // Retried only here, so that the caller is told of each attempt.
       for await (const event of readEvents(connection, '/job/events', { signal, isRepeatable: false })) {
         if (event.event === 'ready') {
           watch.wasReady = true

@@ -16,11 +16,11 @@ export interface JobFilters {
   search?: string
   /** Jobs of a page, 1 to 100. Default: 100. */
   size?: number
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   cursor?: string
 }
 
-/** Which jobs a bulk request is for: a filter, or `all`. */
+/** Jobs that a bulk request applies to: a filter, or `all`. */
 export interface JobFilter {
   status?: readonly JobStatus[]
   workflow?: readonly string[]
@@ -31,16 +31,16 @@ export interface JobFilter {
   completedBefore?: string
   search?: string
   all?: true
-  /** Jobs that one request looks at. Default: 100, at most 1,000. */
+  /** Jobs that one request examines. Default: 100, at most 1,000. */
   limit?: number
-  /** `next` of the answer before. */
+  /** `next` of the previous answer. */
   after?: string
 }
 
-/** What is no time is for the service to refuse, in words. */
+/** Passes an invalid time on, so that the service refuses it with a message. */
 const timeText = (time: Date | string) => (isNaN(+new Date(time)) ? String(time) : new Date(time).toISOString())
 
-/** The values of each param of the query. */
+/** Query values of each filter. */
 const params: { [Name in keyof JobFilters]-?: (value: NonNullable<JobFilters[Name]>) => readonly string[] } = {
   status: (statuses) => [statuses].flat(),
   workflow: (workflows) => [workflows].flat(),

@@ -11,13 +11,13 @@ export interface WorkflowSummary<Id extends string = string> {
   aliasOf?: string
 }
 
-/** A workflow with what a job's `params` must look like. */
+/** A workflow with the schema of its jobs' `params`. */
 export interface Workflow extends WorkflowSummary {
-  /** JSON Schema. Empty if the workflow checks them by rules that JSON Schema cannot say. */
+  /** JSON Schema; empty if the workflow checks them by rules that JSON Schema cannot express. */
   params: Record<string, unknown>
   /** Larger or longer inputs are refused. */
   limits: { maxFileBytes: number; maxAudioSeconds: number }
-  /** What its jobs wait for and `sendEvent` may send. */
+  /** Names of the events that its jobs wait for and `sendEvent` may send. */
   events?: string[]
 }
 
@@ -44,7 +44,7 @@ export interface Archive {
   url: string
   fileName: string
   bytes: number
-  /** How many jobs have results in it. */
+  /** Number of jobs with results in it. */
   jobs: number
 }
 
@@ -66,12 +66,12 @@ export interface Peaks {
 export interface JobStep {
   name: string
   state: 'done' | 'failed' | 'waiting'
-  /** When its last try began. */
+  /** When its last attempt began. */
   startedAt: string
   endedAt: string | null
-  /** How often it was tried. */
+  /** Number of attempts. */
   attempts: number
-  /** Why its last try failed. */
+  /** Why its last attempt failed. */
   error: { code: string; message: string } | null
   /** Its files with their sizes in bytes. */
   files: Record<string, number>
@@ -85,29 +85,28 @@ export interface Job<Offered extends AnyOffer = Offer> {
   workflow: WorkflowSummary<Offered['id']>
   workflowParams: Offered['params']
   /**
-   * Output name to download link, once the job has SUCCEEDED. Links end after a while; every request for the job
-   * returns fresh ones.
+   * Output name to download link, once the job has SUCCEEDED. Links expire; each request for the job returns fresh
+   * ones.
    */
   result: Offered['result'] | null
   /** Facts about the files behind the links, by output name; absent in answers of services before version 0.2. */
   files?: Record<string, JobFile> | null
   /**
-   * How the result was made, as the workflow tells it, for example the name and hash of the model; null until
-   * SUCCEEDED.
+   * How the result was made, as reported by the workflow, for example the model's name and hash; null until SUCCEEDED.
    */
   details: Record<string, unknown> | null
   error: JobError | null
-  /** What the steps of the workflow have come to; absent if it has none. */
+  /** State of the workflow's steps; absent if it has none. */
   steps?: JobStep[]
   createdAt: string
   /** When its first attempt started. */
   startedAt: string | null
   completedAt: string | null
-  /** Which attempt runs or was the last; 0 before the first. */
+  /** Number of the current or last attempt; 0 before the first. */
   attempt?: number
-  /** After how many attempts with temporary failures the job ends FAILED. */
+  /** Maximum number of attempts: after as many temporary failures, the job ends FAILED. */
   attempts?: number
-  /** If its last attempt failed and another one follows: when that is due. */
+  /** When the next attempt is due, if the last one failed and another follows. */
   retryAt?: string | null
   app: string
   batchName: string | null
@@ -117,26 +116,26 @@ export interface Job<Offered extends AnyOffer = Offer> {
   stage: string | null
   /** When the result files are removed; null until the job has ended. */
   expiresAt: string | null
-  /** From -2 to 2; higher is begun first. */
+  /** From -2 to 2; higher starts first. */
   priority?: number
-  /** As it was submitted: the job does not start before this time. */
+  /** As submitted: the job does not start before this time. */
   notBefore?: string | null
   deadline?: string | null
   /**
-   * Of a job that waits, its position among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from
-   * `getJob` and in events.
+   * Position of a waiting job among the application's own jobs: 1 is next, 1001 means beyond 1000. Only from `getJob`
+   * and in events.
    */
   queuePosition?: number | null
   /**
-   * When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob`
-   * and in events.
+   * Probable start (null once the job has begun) and end of the job; null where too little was measured. Only from
+   * `getJob` and in events.
    */
   estimate?: { startsAt: string | null; endsAt: string } | null
-  /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob` and in events. */
+  /** Why a waiting job has not started, other than jobs ahead of it. Only from `getJob` and in events. */
   waiting?: { reason: 'scheduled' | 'retrying' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
 }
 
-/** What a status request returns about a job. */
+/** Status of a job, as a status request returns it. */
 export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'> &
   Partial<Pick<Job, 'queuePosition' | 'estimate' | 'waiting'>>
 
@@ -147,7 +146,7 @@ export interface NewJob {
   name?: string | null
   /** Jobs with the same batch name belong together. */
   batchName?: string | null
-  /** Your own labels, which are returned and not read. */
+  /** Your own labels, which the service returns but does not interpret. */
   metadata?: Record<string, string>
   /** Output name to a PUT URL in your own storage, to which the result is copied. */
   copyResultsTo?: Record<string, string>
@@ -178,13 +177,13 @@ export interface JobPage<Offered extends AnyOffer = Offer> {
   next: string | undefined
 }
 
-/** @throws ClientError for what would be the path of something else */
+/** @throws ClientError for an id that would lead to another path */
 export function jobPath(id: string): string {
   return `/job/${segment(id, 'job with the id')}`
 }
 
 /**
- * A part of a path. Dots would lead to another address: a DELETE of a job's link `..` is one of the job.
+ * Encodes a path segment. Dots would change the path: a DELETE of a job's link `..` would delete the job.
  *
  * @throws ClientError `NOT_FOUND`
  */

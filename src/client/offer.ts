@@ -8,10 +8,10 @@ export interface Offer<Id extends string = string, Params = Record<string, unkno
   result: Result
 }
 
-/** Any of them, of whatever params and results. */
+/** Any workflow, whatever its params and results. */
 export type AnyOffer = Offer<string, unknown, unknown>
 
-/** The workflows of an engine, or of several, by its type; without one, any workflow. */
+/** The workflows of an engine's type, or of several engines; without a type, any workflow. */
 export type OffersOf<Engine> = Engine extends { workflows: { list(): (infer Workflow)[] } } ? OfferOf<Workflow> : Offer
 
 type OfferOf<Workflow> = Workflow extends { id: infer Id extends string; types?: infer Types }

@@ -1,12 +1,12 @@
-/** A webhook receiver of the application that is failing. Times are ISO 8601. */
+/** A failing webhook receiver of the application. Times are ISO 8601. */
 export interface WebhookReceiver {
   /** Scheme, host and port. */
   origin: string
-  /** `paused`: one message at a time is tried. `disabled`: it gets none until it is enabled. */
+  /** `paused`: gets one trial message at a time. `disabled`: gets none until it is enabled. */
   state: 'failing' | 'paused' | 'disabled'
-  /** Failures one after another. */
+  /** Consecutive failures. */
   failures: number
-  /** What it answered last; null: it could not be reached. */
+  /** HTTP status of its last answer; null: it could not be reached. */
   lastStatus: number | null
   failingSince: string
   nextTrialAt: string | null

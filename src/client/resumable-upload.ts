@@ -6,15 +6,15 @@ import { sizeOf } from './upload-source.js'
 
 /** Bytes of one request: proxies may buffer a whole body, or refuse a longer one. */
 const pieceBytes = 32 * 1024 ** 2
-/** Tries in a row without any byte getting through. */
+/** Consecutive attempts without progress after which the upload fails. */
 const maxFruitless = 8
 const back = { firstMs: 500, longestMs: 10_000 }
 const version = { 'tus-resumable': '1.0.0' }
 
 /**
- * Sends the source by tus 1.0: after an interruption, continues from what is stored.
+ * Uploads the source by tus 1.0; after an interruption, resumes at the stored offset.
  *
- * @param url where the service begins uploads
+ * @param url endpoint that creates uploads
  * @throws ClientError; the signal's reason
  */
 export async function putResumable(
@@ -84,14 +84,14 @@ async function storedOffset(connection: Connection, url: string, signal: AbortSi
   return offset
 }
 
-/** Interruptions, what a proxy says about them, an unexpected offset, and temporary refusals. */
+/** Whether the error is temporary: an interruption, a proxy's report of one, an unexpected offset, or a refusal. */
 function isPassing(error: unknown): error is ClientError {
   return (
     ClientError.is(error) && (error.status === 0 || [408, 409, 423, 429].includes(error.status) || error.status >= 500)
   )
 }
 
-/** Whether no answer of the service came; an answer may say that its storage is full. */
+/** Whether the service itself did not answer; its own answer may say that its storage is full. */
 function isLost(error: unknown): boolean {
   return ClientError.is(error) && [0, 502, 504].includes(error.status)
 }

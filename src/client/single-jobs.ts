@@ -15,7 +15,7 @@ import type { UploadOptions } from './upload.js'
 import { isWhole, sizeOf, type UploadSource } from './upload-source.js'
 import type { WaitOptions } from './wait.js'
 
-/** Smaller files are sent again after an interruption, which costs no more than resuming. */
+/** Smaller files are re-sent after an interruption, which costs no more than resuming. */
 const minResumableBytes = 8 * 1024 ** 2
 
 export interface PeaksOptions extends RequestOptions {
@@ -28,7 +28,7 @@ export interface CreateOptions extends RequestOptions {
   idempotencyKey?: string
 }
 
-/** What a client does with one job at a time, and with what belongs to its application. */
+/** Methods for single jobs, and for the application's keys, usage and webhook receivers. */
 export interface SingleJobs<Offered extends AnyOffer = Offer> {
   /**
    * Uploads a file. If the service supports it, uploads of 8 MiB or more resume after an interruption. The returned
@@ -42,9 +42,7 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   getJob<Id extends Offered['id']>(id: string | JobId<Id>, options?: RequestOptions): Promise<Job<OfferBy<Offered, Id>>>
   /** One page of jobs, newest first. */
   listJobs(filters?: JobFilters, options?: RequestOptions): Promise<JobPage<Offered>>
-  /**
-   * The job once it has ended; its status says whether it SUCCEEDED or FAILED. Throws `NOT_FOUND` once it is deleted.
-   */
+  /** Resolves with the ended job, SUCCEEDED or FAILED. Throws `NOT_FOUND` once the job is deleted. */
   waitForJob<Id extends Offered['id']>(
     id: string | JobId<Id>,
     options?: WaitOptions,
@@ -53,34 +51,34 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   followJobs(options: FollowOptions): Promise<never>
   /** A link to the results of jobs, or of a batch, as one ZIP file. It needs no key and expires after a while. */
   archive(of: { jobs: readonly string[] } | { batchName: string }, options?: RequestOptions): Promise<Archive>
-  /** What a player needs to draw an audio result. The first call for a result may take a while. */
+  /** Peaks of an audio result, for a player to draw. The first call for a result may take a while. */
   peaks(id: string, output: string, options?: PeaksOptions): Promise<Peaks>
   /** Opens a link of a job's `result`. */
   download(url: string, options?: DownloadOptions): Promise<Download>
   /**
-   * A result of a job that runs, each byte as soon as it is there, until the job has ended; of a job that has
-   * succeeded, the result. Waits until the job has begun with it. Only the lengths in the file's header differ from the
-   * result. Throws `NOT_FOUND` once there can be none.
+   * Streams a result while its job produces it, each byte as soon as it exists; after the job has succeeded, the
+   * finished result. Waits until the job has begun the result. Only the lengths in the file's header differ from the
+   * finished file. Throws `NOT_FOUND` once there can be no result.
    */
   growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
   /**
-   * The peaks of such a result, as far as it is made, in the binary format of audiowaveform; the `length` in its header
-   * is that of the whole song, or 0.
+   * Peaks of a growing result as far as it exists, in audiowaveform's binary format. The `length` in the header is that
+   * of the whole song, or 0.
    */
   growingPeaks(id: string, output: string, options?: DownloadOptions): Promise<Download>
-  /** The job as it is after the request; a running one stops a little later. */
+  /** Cancels a job and returns it; a running job stops a little later. */
   cancelJob<Id extends Offered['id']>(
     id: string | JobId<Id>,
     options?: RequestOptions,
   ): Promise<Job<OfferBy<Offered, Id>>>
-  /** Runs a FAILED job again, with the params and inputs that it was created with. The job as it is then, QUEUED. */
+  /** Runs a FAILED job again with its original params and inputs. Returns the job, now QUEUED. */
   retryJob<Id extends Offered['id']>(
     id: string | JobId<Id>,
     options?: RequestOptions,
   ): Promise<Job<OfferBy<Offered, Id>>>
   /**
-   * Sends a job the event that a step of it waits for, with any JSON; only those that its workflow takes from clients.
-   * The first one counts: another is refused with `CONFLICT`.
+   * Sends an event that a step of the job waits for, with any JSON; only events that the workflow accepts from clients.
+   * The first event counts: another is refused with `CONFLICT`.
    */
   sendEvent<Id extends Offered['id']>(
     id: string | JobId<Id>,
@@ -88,7 +86,7 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
     value?: unknown,
     options?: RequestOptions,
   ): Promise<Job<OfferBy<Offered, Id>>>
-  /** In any state, with all its files. */
+  /** Deletes a job in any state, with all its files. */
   deleteJob(id: string, options?: RequestOptions): Promise<void>
   /**
    * The links by which people without a key see this job, newest first. This and the next two throw `NOT_FOUND` where
@@ -96,10 +94,10 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
    */
   jobLinks(id: string, options?: RequestOptions): Promise<JobLink[]>
   createJobLink(id: string, link?: NewJobLink, options?: RequestOptions): Promise<JobLink>
-  /** It opens nothing from then on. */
+  /** The link stops working at once. */
   revokeJobLink(id: string, linkId: string, options?: RequestOptions): Promise<void>
   workflows(options?: RequestOptions): Promise<WorkflowSummary[]>
-  /** One of them, with what its params must look like. */
+  /** One workflow, with the schema of its params. */
   workflow(id: string, options?: RequestOptions): Promise<Workflow>
   /** The application that the key belongs to. */
   application(options?: RequestOptions): Promise<{ id: string; name: string }>
@@ -108,11 +106,11 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   createKey(key?: NewKey, options?: RequestOptions): Promise<IssuedKey>
   /** The key stops working at once. */
   revokeKey(id: string, options?: RequestOptions): Promise<void>
-  /** What the application has used. Throws `NOT_FOUND` where the job store keeps no ledger. */
+  /** Usage of the application. Throws `NOT_FOUND` where the job store keeps no ledger. */
   usage(query?: UsageQuery, options?: RequestOptions): Promise<UsageTotal[]>
   /** The application's webhook receivers that are failing, disabled ones first. */
   failingReceivers(options?: RequestOptions): Promise<WebhookReceiver[]>
-  /** Lets a paused or disabled one get messages again. @throws ClientError `NOT_FOUND` if it is not failing */
+  /** Re-enables a paused or disabled receiver. @throws ClientError `NOT_FOUND` if the receiver is not failing */
   enableReceiver(origin: string, options?: RequestOptions): Promise<void>
 }
 
@@ -144,7 +142,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       const { value: jobs, headers } = await connection.json<Job[]>('/job', { query: listQuery(filters), signal })
       return { jobs, total: Number(headers.get('x-total-count') ?? jobs.length), next: nextCursor(headers.get('link')) }
     },
-    // Imported when needed, which keeps pages small.
+    // Imported lazily to keep pages small.
     waitForJob: async (id, wait) => (await import('./wait.js')).waitForJob(connection, id, wait),
     followJobs: (follow) => followJobs(connection, follow),
     async archive(of, { signal } = {}) {
@@ -204,7 +202,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
   }
 }
 
-/** Ids of workflows have slashes. */
+/** Workflow ids contain slashes. */
 const workflowPath = (id: string) =>
   id
     .split('/')
@@ -214,7 +212,7 @@ const workflowPath = (id: string) =>
 interface UploadTicket {
   uploadUrl: string
   downloadUrl: string
-  /** Where uploads that can be resumed are begun; absent in services that do not offer it. */
+  /** Endpoint for resumable uploads; absent in services that do not offer them. */
   resumableUrl?: string
 }
 

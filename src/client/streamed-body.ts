@@ -1,9 +1,9 @@
 import { isWhole, sizeOf, type TransferOptions, type UploadSource } from './upload-source.js'
 
 /**
- * A request's body that tells its progress.
+ * A request body that reports its progress.
  *
- * @param onFailure what the source or the progress threw, which `fetch` would take for a failure of the network
+ * @param onFailure gets an error of the source or of `onProgress`, which `fetch` would report as a network failure
  */
 export function streamedBody(
   source: UploadSource,
@@ -53,7 +53,7 @@ async function* counted(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let bytes = 0
   for await (const chunk of chunks) {
-    // By name: bytes of another realm, such as a test's, are as good.
+    // By name: `instanceof` fails for bytes of another realm, such as a test's.
     if (chunk?.[Symbol.toStringTag] !== 'Uint8Array') throw wrongSource(chunk, 'Read the stream without an encoding.')
     for (const piece of pieces(chunk)) {
       yield piece

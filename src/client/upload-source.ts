@@ -1,15 +1,15 @@
 import type { RequestOptions } from './connection.js'
 
 /**
- * What can be sent: a `File` or other `Blob`, bytes, or a stream of them. In Node, `fs.openAsBlob(path)` makes a Blob
- * of a file.
+ * Data to send: a `File` or other `Blob`, bytes, or a stream of bytes. In Node, `fs.openAsBlob(path)` opens a file as a
+ * Blob.
  */
 export type UploadSource = Blob | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 
 export interface TransferProgress {
-  /** Bytes that have gone over to the network so far. */
+  /** Bytes handed to the network so far. */
   bytes: number
-  /** Bytes of the whole; undefined for a stream of unknown length. */
+  /** Total bytes; undefined for a stream of unknown length. */
   totalBytes: number | undefined
 }
 

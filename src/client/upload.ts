@@ -4,15 +4,15 @@ import { isWhole, type TransferOptions, type UploadSource } from './upload-sourc
 
 export interface UploadOptions extends TransferOptions {
   /**
-   * Called each time a resumable upload loses its connection. With this function, the upload waits for the connection
-   * as long as it takes, until the signal fires. Without it, the upload fails after eight attempts in a row that sent
+   * Called at each interruption of a resumable upload, also by a temporary refusal. With this function, the upload
+   * waits for a lost connection until the signal fires. Otherwise, it fails after eight attempts in a row that sent
    * nothing.
    */
   onInterrupted?(): void
 }
 
 /**
- * PUTs the source to an upload link of its own, again if it was refused for now or the connection broke.
+ * PUTs the source to its upload link; retries temporary refusals and broken connections.
  * @throws ClientError; the signal's reason
  */
 export async function putFile(
@@ -24,7 +24,7 @@ export async function putFile(
   let mayBeStored = false
   const send = () =>
     sendBytes(connection, { method: 'PUT', url, headers: {} }, source, options).catch((error: unknown) => {
-      // A link stores one file, and only whole ones: this one, the answer to which was lost.
+      // A link stores one file, and only whole ones: an earlier attempt succeeded, and its answer was lost.
       if (mayBeStored && ClientError.is(error) && error.code === 'CONFLICT') return
       mayBeStored = true
       throw error
@@ -33,14 +33,14 @@ export async function putFile(
   await (isWhole(source) ? connection.retrying(send, { isRepeatable: true, signal: options.signal }) : send())
 }
 
-/** Where bytes go. */
+/** Request that carries the bytes. */
 export interface SendTarget {
   method: 'PUT' | 'PATCH'
   url: string
   headers: Record<string, string>
 }
 
-/** Sends a body, with its progress. @throws ClientError; the signal's reason */
+/** Sends a body and reports its progress. @throws ClientError; the signal's reason */
 export async function sendBytes(
   connection: Connection,
   { method, url, headers }: SendTarget,
@@ -55,7 +55,7 @@ export async function sendBytes(
   const { streamedBody } = await import('./streamed-body.js')
   let failure: { error: unknown } | undefined
   const body = streamedBody(source, options, (error) => (failure = { error }))
-  // Followed, a redirect may become a GET of a page, which would look like success.
+  // A followed redirect may become a GET of a page, which would look like success.
   const request: RequestInit = { method, headers, signal: options.signal, redirect: 'manual', ...body }
   const response = await connection.once(url, request).catch((error) => {
     throw failure === undefined ? error : failure.error
@@ -63,7 +63,7 @@ export async function sendBytes(
   await response.body?.cancel()
 }
 
-/** What is used of a browser's XMLHttpRequest; Node has none. */
+/** The part of a browser's XMLHttpRequest that is used here; Node has none. */
 interface UploadRequest {
   readonly upload: { onprogress: ((event: { loaded: number; total: number }) => void) | null }
   readonly status: number

@@ -1,13 +1,13 @@
-/** What an application has used: of a group, or of all its jobs that ended in these days. */
+/** Usage of an application: of one group, or of all its jobs that ended in the period. */
 export interface UsageTotal {
-  /** UTC, `2026-11-24`; as the next one, only where totals are grouped by it. */
+  /** UTC, `2026-11-24`. `day` and `workflow` are present only where totals are grouped by them. */
   day?: string
   workflow?: string
-  /** Jobs that ended, and those of them that succeeded. */
+  /** Ended jobs, and the succeeded ones among them. */
   jobs: number
   succeeded: number
   audioSeconds: number
-  /** Of the inputs. */
+  /** Bytes of the inputs. */
   bytes: number
   processorSeconds: number
 }

@@ -4,20 +4,15 @@ import { eventValue, readEvents } from './event-stream.js'
 import { hasEnded, type Job, jobPath, type JobProgress } from './job.js'
 import { backOff, pause } from './pause.js'
 
-/**
- * By the name of a result: how many bytes of it can be read by now (`client.growing` with a `range`), and its address.
- */
+/** By result name: the bytes that can be read so far (`client.growing` with a `range`), and the address. */
 export type GrowingResults = Record<string, { bytes: number; url: string }>
 
 export interface WaitOptions extends RequestOptions {
-  /** Called at once and at each change that is seen. */
+  /** Called at once and at each observed change. */
   onProgress?(progress: JobProgress): void
-  /**
-   * Called when there is more to read of results while they are made; only by event streams of the machine that runs
-   * the job.
-   */
+  /** Called when more of an unfinished result can be read; only over event streams of the machine that runs the job. */
   onGrowing?(results: GrowingResults): void
-  /** `polling` for networks that do not let event streams through. Default: `events`, and polling where they fail. */
+  /** `polling` for networks that block event streams. Default: `events`, falling back to polling. */
   by?: 'events' | 'polling'
 }
 
@@ -26,7 +21,7 @@ const polling = { firstMs: 1000, longestMs: 5000 }
 const maxBrokenStreams = 2
 
 /**
- * The job when it has ended, SUCCEEDED or FAILED. Broken connections are waited out as long as the service comes back.
+ * Resolves with the ended job, SUCCEEDED or FAILED. Retries through outages until the service recovers.
  *
  * @throws ClientError `NOT_FOUND` once the job is deleted, `UNAUTHORIZED` and similar errors; the signal's reason
  */

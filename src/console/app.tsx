@@ -32,7 +32,7 @@ type Access =
   | { kind: 'checking' }
   | { kind: 'out'; problem?: Explanation }
   | { kind: 'unreachable'; problem: Explanation; retry(): void }
-  /** A link was opened. The person must agree to signing in by it, because somebody else may have made it. */
+  /** A sign-in link was opened. The person must agree, because somebody else may have made the link. */
   | { kind: 'asked'; code: string; application: string; current: string | undefined }
   | { kind: 'in'; client: Client; session: Session }
 
@@ -49,10 +49,10 @@ function useAccess() {
   }
   const enter = () =>
     attempt(async () => {
-      // Even without a session: the host may identify its users in another way, or let everybody in.
+      // Tried even without a session: the host may identify its users in another way, or let everybody in.
       const session = await unlessRefused(currentSession())
       if (session) return { kind: 'in', client: sessionClient(), session }
-      // A person who is no longer let in may keep nothing here.
+      // A person without access may keep no songs offline.
       await forgetOfflineSongs()
       return { kind: 'out' }
     })
@@ -111,7 +111,7 @@ function KeyedApp() {
     onOtherTab(() => void enter())
     const code = codeOfLink()
     void (code === undefined ? enter() : ask(code))
-    // A link that is opened in a tab of this page.
+    // Handles a link that is opened in a tab of this page.
     return listen(window, {
       hashchange() {
         const opened = codeOfLink()
@@ -168,7 +168,7 @@ if (root) {
     </MessageBoard>,
     root,
   )
-  // At the first sign that a person is active, loads what comes after the first view.
+  // At the first sign of activity, loads the script for everything after the first view.
   const used = new AbortController()
   for (const sign of ['focusin', 'pointermove', 'keydown'])
     addEventListener(

@@ -1,2 +1,2 @@
-/** What the build compiles JSX to: it is smaller than calls of `jsx()`. */
+/** Factories for the build's JSX: smaller than calls of `jsx()`. */
 export { Fragment, h } from 'preact'

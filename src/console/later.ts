@@ -1,4 +1,4 @@
-/** All that is not shown first, in one script: several would share so much that each would be split into pieces. */
+/** Everything beyond the first view, in one script: several would share so much that each would be split up. */
 export { SongPage } from './song/job-page.js'
 export { keepFocus } from './elements/keep-focus.js'
 export { KeysPage } from './keys/keys-page.js'

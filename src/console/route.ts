@@ -1,7 +1,7 @@
 import type { JobStatus } from '../client/client.js'
 import { queryOf, useHash } from './elements/use-hash.js'
 
-/** What the list shows. It is kept in the address, so a reload, a link and the back button come back to it. */
+/** Filters of the list, kept in the address, so that a reload, a link and the back button restore them. */
 export interface ListFilters {
   status?: JobStatus
   days?: number
@@ -10,10 +10,10 @@ export interface ListFilters {
   search?: string
 }
 
-/** What the page shows. */
+/** The page that is shown. */
 export type Route =
   | { name: 'library'; filters: ListFilters }
-  /** A song that is still being uploaded has the number of its upload as its id. */
+  /** While a song is being uploaded, its id is the number of its upload. */
   | { name: 'job'; id: string; tab: 'player' | 'details' }
   | { name: 'keys' }
 
@@ -31,7 +31,7 @@ export function useRoute(): Route {
   return useHash(routeOf)
 }
 
-/** What follows `#job=` in a link to one song. */
+/** The part after `#job=` in a link to one song. */
 export function useJobLink(): string | undefined {
   return useHash((hash) => /^#job=(.+)$/.exec(hash)?.[1])
 }

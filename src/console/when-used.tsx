@@ -3,13 +3,13 @@ import { useEffect, useState } from 'preact/hooks'
 import { ErrorNotice } from './elements/error-notice.js'
 import { unreachable } from './words/first-words.js'
 
-/** Pause before a failed load that nobody can repeat by hand is tried again. */
+/** Pause before retrying a failed load that no button can repeat. */
 const retryMs = 5000
 
 /**
- * A component whose script is loaded when it is shown first.
+ * A component whose script is loaded when it is first shown.
  *
- * @param place what stands in for it until then; it is loaded as soon as there is a connection
+ * @param place placeholder until then; with one, a failed load is retried by itself
  */
 export function whenUsed<Props extends object>(
   pick: (parts: typeof import('./later.js')) => ComponentType<Props>,

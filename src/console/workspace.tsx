@@ -21,7 +21,7 @@ interface WorkspaceProps {
   client: Client
   session: Session
   onLeave(): void
-  /** The service has ended the key. */
+  /** Called when the service has revoked the key. */
   onRefused(): void
 }
 
@@ -30,7 +30,7 @@ const SongPage = whenUsed(({ SongPage }) => SongPage)
 
 const retryMs = 5000
 
-/** What a signed-in person sees. Uploads go on, and choices stay, from page to page. */
+/** The pages for a signed-in person. Uploads continue, and choices stay, from page to page. */
 export function Workspace({ client, session: { application, session }, onLeave, onRefused }: WorkspaceProps) {
   const route = useRoute()
   const { jobs, state } = useLiveJobs(client, onRefused)
@@ -109,7 +109,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
             onChoices={(next) => {
               setChoices(next)
               keepChoices(next)
-              // A combination that was refused may be right now.
+              // A combination that was refused may be valid now.
               if (next.workflow === choices.workflow) setRefusals(undefined)
             }}
             filters={route.filters}
@@ -156,8 +156,8 @@ function useWorkflows(
 /**
  * Announces when a song is done, whatever page is shown.
  *
- * @returns takes the id of each job that was sent from here: its end may be the first news of it, even before the
- * answer to the request. True if it was.
+ * @returns a function for the id of each job that was sent from here: the job's end may be its first news, even before
+ * the answer to the request. True if it was.
  */
 function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
   const { announce, show } = useMessages()
@@ -184,7 +184,7 @@ function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
   }
 }
 
-/** Removes from this device what the service no longer has. */
+/** Removes songs from this device that the service no longer has. */
 function useOfflineSongs(client: Client, jobs: JobStore): void {
   useEffect(() => {
     if (localStorage.getItem(offlineMark) === null) return
@@ -202,8 +202,8 @@ function useOfflineSongs(client: Client, jobs: JobStore): void {
 }
 
 /**
- * On the way back to the list, moves the focus to the song that was looked at, or else to the heading, instead of
- * losing it with the page that is gone.
+ * On return to the list, moves the focus to the song that was open, or else to the heading, instead of losing it with
+ * the page that is gone.
  */
 function useFocusOnReturn(route: Route): void {
   const last = useRef(route)

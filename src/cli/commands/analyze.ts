@@ -7,7 +7,7 @@ import { duration } from '../terminal/progress-line.js'
 
 type Report = MusicAnalysis & { loudness: { integratedLufs: number | null }; warnings?: string[] }
 
-/** Most chords or sections in the summary. */
+/** Maximum number of chords or sections in the summary. */
 const mostListed = 12
 
 export const command: Command = {

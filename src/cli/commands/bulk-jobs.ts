@@ -4,10 +4,10 @@ import { exitStatus, type Terminal } from '../command.js'
 import { jobCount } from '../terminal/style.js'
 
 const doneWords: Record<BulkAction, string> = { cancel: 'canceled', retry: 'queued again', delete: 'deleted' }
-/** Jobs per call, after which the count is shown. */
+/** Jobs per call; the count is shown after each call. */
 const pageSize = 100
 
-/** Applies the action to every matching job, newest first; tells how many there were and why others were refused. */
+/** Applies the action to every matching job, newest first; reports how many succeeded and why others were refused. */
 export async function bulkJobs(
   engine: Pick<JobEngine<never>, 'bulk'>,
   action: BulkAction,
@@ -33,7 +33,7 @@ export async function bulkJobs(
   return refused.length === 0 && isComplete ? exitStatus.done : exitStatus.failed
 }
 
-/** How often each code was the answer, with the message of the first. */
+/** Refusals by code: how many, and the message of the first. */
 function reasonsOf(refused: BulkReport['refused']): Map<string, { jobs: number; message: string }> {
   const reasons = new Map<string, { jobs: number; message: string }>()
   for (const { code, message } of refused) {

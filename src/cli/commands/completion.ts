@@ -1,6 +1,6 @@
 import { type Command, type CommandEntry, exitStatus, UsageError } from '../command.js'
 
-/** What the completion script knows of a command. */
+/** A command as the completion script knows it. */
 interface CompletedCommand {
   name: string
   summary: string

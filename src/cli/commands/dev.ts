@@ -13,7 +13,7 @@ import { type Interruption, onInterruption } from '../terminal/interruption.js'
 import { systemErrorText } from '../terminal/system-error.js'
 
 const defaultFolder = 'workflows'
-/** Keeps the service from outliving this process, however that ends. */
+/** Keeps the service from outliving this process, however this process ends. */
 const endsWithParent = 'process.on("disconnect",()=>process.kill(process.pid,"SIGTERM"));process.channel.unref()'
 /** Editors save a file in several steps. */
 const settleMs = 100
@@ -59,7 +59,7 @@ async function requireFolder(folder: string): Promise<void> {
   )
 }
 
-/** Runs one service after another, until interrupted. A loaded module cannot be loaded again in the same process. */
+/** Restarts the service after each change, until interrupted. A module cannot be loaded twice in the same process. */
 async function develop(
   folder: string,
   data: string,
@@ -81,7 +81,7 @@ async function develop(
       mayOpen = false
     })
     const gone = once(service, 'exit')
-    // A service that could not start has said why; the next change may repair it.
+    // A service that could not start has printed the reason; the next change may fix it.
     await change
     service.kill('SIGTERM')
     await gone
@@ -95,7 +95,7 @@ function startService(args: readonly string[], key: string): ChildProcess {
   return spawn(process.execPath, ['--import', `data:text/javascript,${endsWithParent}`, ...service], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: { ...process.env, STEMWORK_API_KEYS: key },
-    // Ctrl-C is for this process, which stops the service.
+    // Ctrl-C is meant for this process, which stops the service.
     detached: process.platform !== 'win32',
   })
 }

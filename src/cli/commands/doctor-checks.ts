@@ -13,12 +13,12 @@ import { causesOf, serverRemedy } from '../terminal/server-failure.js'
 import { nodeVersionRemedy } from '../terminal/node-version.js'
 import { systemErrorText } from '../terminal/system-error.js'
 
-/** What a check has found. A `note` is not a fault: something optional that is missing, or that is worth knowing. */
+/** Result of a check. A `note` is no fault: something optional is missing, or worth knowing. */
 export interface Finding {
   check: string
   status: 'ok' | 'note' | 'problem'
   found: string
-  /** What to do about it. */
+  /** Remedy. */
   todo?: string
 }
 
@@ -31,7 +31,7 @@ const enoughBytes = 2 * gibibyte
 const maxClockDifferenceMs = 5_000
 
 /**
- * The outcome of a check. An error that it throws is a problem, and so is a missing answer.
+ * Runs a check. An error or a missing answer is a problem.
  *
  * @param options.tried the server that was contacted
  */
@@ -75,7 +75,7 @@ export async function ffmpeg(): Promise<Outcome> {
   }
 }
 
-/** Whether files can be made in the folder, or where it will be made, and how much space there is. */
+/** Checks that files can be created in the folder, or where it will be, and that there is enough space. */
 export async function folder(path: string, { isPrivate }: { isPrivate: boolean }): Promise<Outcome> {
   const existing = await nearest(resolve(path))
   const made = await mkdtemp(join(existing, '.stemwork-doctor-')).catch((error: NodeJS.ErrnoException) => {
@@ -111,7 +111,7 @@ export async function blobs(store: BlobStore): Promise<Outcome> {
     for await (const chunk of blob?.body ?? []) bytes += chunk.byteLength
     if (bytes !== 15) throw new Error(`A file of 15 bytes was stored, and ${bytes} came back.`)
   } catch (error) {
-    // The first failure tells the most.
+    // The first failure is the most informative.
     await store.delete(key).catch(() => {})
     throw error
   }
@@ -119,7 +119,7 @@ export async function blobs(store: BlobStore): Promise<Outcome> {
   return { status: 'ok', found: 'a file was stored, read and removed' }
 }
 
-/** Writes a job that has already ended, so that no worker takes it, and removes it. Its times are the store's. */
+/** Writes an ended job, which no worker takes, and removes it. Its times are by the store's clock. */
 export async function jobStore(store: JobStore): Promise<Outcome> {
   const queued = await store.count({ statuses: ['QUEUED'] })
   const names = { app: 'stemwork-doctor', workflow: 'stemwork/doctor', name: null, batchName: null }
@@ -157,7 +157,7 @@ async function nearest(path: string): Promise<string> {
 function failureText(error: unknown): string {
   const texts: string[] = []
   for (const each of causesOf(error)) {
-    // For several tries at once the error's own message is empty: the first of them tells more.
+    // The error of several parallel attempts has no message of its own; its first cause says more.
     if (each.message === '') continue
     const isSystem = !StemworkError.is(each) && 'syscall' in each
     texts.push(isSystem ? systemErrorText(each as NodeJS.ErrnoException) : each.message)

@@ -32,7 +32,7 @@ export const command: Command = {
     'both.\n' +
     'Only one process can use a SQLite store: stop the service first, or its store is reported as in use.',
   async run(input, { stdout }) {
-    // Values that `serve` would refuse.
+    // Refuses values that `serve` would refuse.
     serviceRequest(input)
     const findings: Finding[] = []
     for await (const finding of examinations(input)) {
@@ -55,7 +55,7 @@ async function* examinations(input: CommandInput): AsyncGenerator<Finding, void,
   yield* storage(input)
 }
 
-/** What is needed to run jobs. */
+/** Checks for processes that run jobs. */
 async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, void> {
   const model = input.text('model') ?? 'embedded'
   let unavailable: ReadonlyMap<string, string> = new Map()
@@ -84,8 +84,8 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
 }
 
 /**
- * Which runtime runs the networks. Loaded here only after a child has done so: a broken native library may end the
- * process.
+ * Reports which runtime runs the networks. Loads it here only after a child process has: a broken native library may
+ * crash the process.
  */
 async function runtime({ provider = 'cpu', runtime: choice = defaultRuntime() }: StemsSettings): Promise<Outcome> {
   const native = choice === 'wasm' ? undefined : await importNative().catch((error: Error) => error.message)

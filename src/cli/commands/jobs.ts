@@ -82,7 +82,7 @@ export const command: Command = {
     const action = actionOf(input, command)
     const isBulk = input.isOn('all')
     checkTarget(action, input, isBulk)
-    // A retry keeps to the limits of the deployment, whose options this command does not have.
+    // A retry obeys the limits that the service stored, because this command has no options for them.
     return withEngine(urlsOf(action, input), terminal, async (engine) => {
       if (!isBulk || !isBulkAction(action))
         return await actions[action as keyof typeof actions](engine, input, terminal)
@@ -114,7 +114,7 @@ function checkTarget(action: string, { positionals, values }: CommandInput, isBu
   if (!isBulk && filter !== undefined) throw new UsageError(`--${filter} belongs to --all, not to a job id.`)
 }
 
-/** @throws UsageError if files are needed and nothing says where they are */
+/** @throws UsageError if the action needs files and no option says where they are */
 function urlsOf(action: string, input: CommandInput): DeploymentUrls {
   const urls = storeUrls(input, 'Jobs live in a store: give --data <dir> or --store <url>.')
   const blobs = input.text('blobs')
@@ -172,7 +172,7 @@ const actions = {
   ),
 } satisfies Record<string, Action>
 
-/** What is done with the job whose id is given, and what is printed of it. */
+/** An action on the job with the given id, and its output. */
 function withJob<Job extends object>(
   act: (engine: JobEngine<never>, id: string) => Promise<Job | undefined>,
   printed: (job: Job, input: CommandInput, engine: JobEngine<never>) => Promise<string> | string,

@@ -79,7 +79,7 @@ interface KeyRequest {
   input: CommandInput
 }
 
-/** What each action prints: as JSON, and in words. */
+/** Actions; each returns its output as JSON and as text. */
 const perform = {
   async create({ store, appName, known, input }) {
     const made = known ? undefined : await createApplication(store, { name: appName })

@@ -59,7 +59,7 @@ export const command: Command = {
   },
 }
 
-/** What `set` changes; undefined for `show`. @throws UsageError if action and options do not fit together */
+/** Limits that `set` changes; undefined for `show`. @throws UsageError if action and options do not match */
 function checkedChange(input: CommandInput): LimitChange | undefined {
   if (actionOf(input, command) === 'show') return undefined
   const change = changeOf(input)

@@ -84,7 +84,7 @@ interface Output extends RawPcm {
   isRaw: boolean
 }
 
-/** Writes as fast as the reader reads, and stops when the reader does. */
+/** Writes as fast as the reader reads, and stops when the reader closes the pipe. */
 async function writeStem(blocks: AsyncIterable<LiveStems>, output: Output, terminal: Terminal): Promise<void> {
   const { stdout } = terminal
   const { stem, sampleRate, channelCount: channels, encoding, isRaw } = output
@@ -107,13 +107,13 @@ async function writeStem(blocks: AsyncIterable<LiveStems>, output: Output, termi
   late.report()
 }
 
-/** The width of the input; 8 bits become 16, and more than 24 become floats. */
+/** Format with the sample width of the input; 8 bits become 16, and more than 24 become floats. */
 function formatOf({ kind, bytes }: PcmPipe['encoding']): PcmFormat {
   if (kind === 'float' || bytes > 3) return '32f'
   return bytes === 3 ? '24' : '16'
 }
 
-/** Reports that the machine is too slow: once when it first is, and at the end how often. */
+/** Reports late blocks: a warning at the first one, and their total at the end. */
 function lateBlocks({ stderr }: Terminal, sampleRate: number) {
   let [blocks, late, all] = [0, 0, 0]
   return {

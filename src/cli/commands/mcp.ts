@@ -35,7 +35,7 @@ export const command: Command = {
     )
     const server = createMcpServer({ baseUrl, apiKey: input.text('api-key') })
     const interruption = onInterruption((status) => process.exit(status))
-    // The agent ends it by closing its standard input.
+    // The agent ends the server by closing its standard input.
     const ended = new Promise<void>((resolve) => process.stdin.once('end', resolve).once('close', resolve))
     const transport = new StdioServerTransport()
     await server.connect(transport)
@@ -47,10 +47,10 @@ export const command: Command = {
   },
 }
 
-/** The agent may have sent its last requests just before it closed the input; one may also wait for an hour. */
+/** Time for the last requests, which the agent may send just before it closes the input; some take an hour. */
 const longestAnswerMs = 10_000
 
-/** Returns a function that waits until the requests that have come in are answered, or have taken too long. */
+/** Returns a function that waits until all received requests are answered, or have taken too long. */
 function allAnswered(transport: Transport): () => Promise<void> {
   const pending = new Set<unknown>()
   const { onmessage } = transport

@@ -180,7 +180,7 @@ function chosenName(choice: string, wishes: BestModelWishes): string {
   return choice === recommendedModelName ? recommendedModel().facts.name : choice
 }
 
-/** All models of a preset, one after the other. */
+/** Pulls all models of a preset, one after the other. */
 async function pullPreset(name: string, input: CommandInput, terminal: Terminal): Promise<number> {
   const preset = modelPreset(name, { commercial: input.isOn('commercial') })
   const { commercial: _checked, ...values } = input.values

@@ -55,13 +55,13 @@ async function practiceRequest(input: CommandInput): Promise<SongRequest> {
   return { ...choice, ...songPlaces(input, input.first, 'practice'), workflow, params }
 }
 
-/** More than the workflow takes. */
+/** More than the workflow accepts. */
 const mostLyricsBytes = 100_000
 
 async function lyricsOf(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
   await requirePath(path)
-  // Not the whole of it at once: a device or a pipe may have no end.
+  // Bounded, because a device or a pipe may have no end.
   const bytes = await buffer(createReadStream(path, { end: mostLyricsBytes }))
   if (bytes.byteLength > mostLyricsBytes)
     throw new UsageError(

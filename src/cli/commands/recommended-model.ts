@@ -23,8 +23,8 @@ const speedWords = {
 }
 
 /**
- * The input with the model that the user wants where no option names one. Asks once, at a terminal and outside of CI,
- * and remembers the answer beside the pulled models.
+ * Returns the input with the model that the user wants, if no option names one. Asks once, at a terminal and outside of
+ * CI, and remembers the answer beside the pulled models.
  *
  * @throws UsageError for an option that is neither yes nor no; StemworkError where it says yes and the model cannot be
  * pulled
@@ -93,5 +93,5 @@ async function ask(question: string, { stderr }: Terminal): Promise<string | und
 
 const answerFile = () => join(modelCacheFolder(), 'recommended-model.json')
 
-/** Keeps stdout for what the command itself prints. */
+/** Keeps stdout for the command's own output. */
 const onStderr = ({ stderr }: Terminal): Terminal => ({ stdout: stderr, stderr })

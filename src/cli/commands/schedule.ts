@@ -70,7 +70,7 @@ async function targetOf(input: CommandInput, applications: ApplicationStore): Pr
   return known ? { kind: 'application', id: known.id } : { kind: 'deployment' }
 }
 
-/** A warning, not a refusal: a service that is stopped may have workflows of its own. */
+/** A warning, not a refusal: a stopped service may have workflows of its own. */
 async function unknownText(id: string, jobs: JobStore): Promise<string> {
   const kind: typeof workerKind = 'worker'
   const workers = await jobs.documents.list(kind, { limit: 100 })

@@ -137,7 +137,7 @@ export const command: Command = {
 
 type ServiceRequest = ReturnType<typeof serviceRequest>
 
-/** @throws UsageError for a value that an option cannot have */
+/** @throws UsageError for an invalid value */
 export function serviceRequest(input: CommandInput) {
   return {
     host: input.text('host') ?? '127.0.0.1',
@@ -150,9 +150,9 @@ export function serviceRequest(input: CommandInput) {
     mcp: input.isOn('mcp'),
     liveStreams: input.number('live', { min: 1, max: 1000 }),
     operatorKey: operatorKeyOf(input.text('operator-key')),
-    /** For `createEngine`, as they are, */
+    /** Settings for `createEngine`, passed on unchanged. */
     engine: input.settings?.engine,
-    /** and for `createHandler`. */
+    /** Settings for `createHandler`. */
     http: {
       ...input.settings?.handler,
       publicUrl: publicUrlOf(input.text('public-url')),
@@ -248,10 +248,10 @@ async function runService(
     const server = await serve(request.mcp ? await withMcp(handler, basePath) : handler, {
       host: request.host,
       port: request.port,
-      // All connections come from the proxy's address.
+      // Behind a proxy, all connections come from its address.
       maxConnectionsPerAddress: request.http.trustProxy ? serveDefaults.maxConnections : undefined,
     })
-    // With `--mcp`, the handler wraps that of the service, and cannot open WebSockets.
+    // With `--mcp`, the service's handler is wrapped, and the wrapper cannot open WebSockets.
     const upgraded = request.mcp ? acceptUpgrades(server.server, handler) : []
     if (!request.apiOnly) await engine.start()
     const code = newKey && signInCode(new KeySeal([secret]), newKey)
@@ -268,13 +268,13 @@ async function runService(
   }
 }
 
-/** The pages of the service, and its key if it is new. */
+/** Addresses of the service's pages, and its key if it is new. */
 function addressLines(
   request: ServiceRequest,
   base: string,
   { newKey, code }: { newKey?: string; code?: string },
 ): string {
-  // After the hash, so that no server sees the code, and no log but this one.
+  // After the hash, so that the code reaches no server, and no log but this one.
   const hash = code ? `#code=${code}` : ''
   const lines = [
     request.http.console && `Console: ${base}/console${hash}\n`,

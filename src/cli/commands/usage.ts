@@ -64,7 +64,7 @@ function line(row: ReturnType<typeof usageRow>, by: readonly ('day' | 'workflow'
 function dayOf(input: CommandInput, name: string, usual: string): number {
   const text = input.text(name) ?? usual
   const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
-  // A 31st of February would be a day of March.
+  // `Date.parse` takes February 31 for a day in March.
   if (Number.isNaN(time) || new Date(time).toISOString().slice(0, 10) !== text)
     throw new UsageError(`--${name} must be a day such as ${usual}, not "${text}".`)
   return time

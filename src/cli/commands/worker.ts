@@ -121,7 +121,7 @@ export const command: Command = {
   },
 }
 
-/** @throws UsageError unless they can be reached by other processes */
+/** @throws UsageError unless other processes can reach the store, the queue and the blobs */
 function sharedUrls(input: CommandInput): DeploymentUrls {
   const given = deploymentUrls(input)
   const urls = { ...given, queue: given.queue ?? 'postgres:' }
@@ -143,7 +143,7 @@ const reachable = {
   blobs: 's3://<bucket> or file:<shared folder>',
 }
 
-/** Health and metrics, and nothing else of the HTTP interface. */
+/** Serves only the health and metrics paths of the HTTP interface. */
 function healthServer(engine: HttpEngine, input: CommandInput, port: number): Promise<RunningServer> {
   const handler = createHandler(engine, { basePath: '', metrics: true })
   return serve(

@@ -19,15 +19,15 @@ export const audioCommandOptions = {
 export interface AudioRun {
   path: string
   workflow: Workflow
-  /** Without `inputUrl`. Undefined ones are left out. */
+  /** Params without `inputUrl`; undefined values are dropped. */
   params: Record<string, unknown>
-  /** The option that sets each param that is a number. */
+  /** Option names by numeric param. */
   numbers?: Record<string, string>
   /** Label of the progress. */
   label: string
-  /** Where to keep the results with these names; others are not kept. */
+  /** Target paths by result name; other results are discarded. */
   keep: Record<string, string>
-  /** What to print; gets the paths of the results before they are moved to where they are kept. */
+  /** Returns the report to print; called before the results are moved to their targets. */
   report(result: WorkResult): Promise<Report>
 }
 
@@ -53,13 +53,13 @@ async function runOnFile(
   const repeated = targets.find((target, n) => targets.slice(0, n).some((one) => resolve(one) === resolve(target)))
   if (repeated !== undefined) throw new UsageError(`Each result needs a file of its own, but two go to "${repeated}".`)
   const file = await requireFile(path)
-  // A folder that is not there is known before the work.
+  // Fails before the work if a target's folder is missing.
   for (const target of targets) await stat(resolve(dirname(target)))
   const [firstKept] = Object.values(keep)
   // Beside the result, so that a finished file only needs to be renamed.
   const parent = firstKept === undefined ? tmpdir() : resolve(dirname(firstKept))
   const unfinished = await unfinishedFolder(parent, '.stemwork-')
-  // The user waits for it, so it runs at this process's own priority.
+  // The user is waiting, so the work runs at this process's own priority.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   try {
     const result = await runner.run(foregroundOrder(workflow, given, file, unfinished.path), {
@@ -93,7 +93,7 @@ function namedByOption(issue: string, numbers: Record<string, string>): string {
   return Object.hasOwn(numbers, name) ? `--${numbers[name]}${issue.slice(name.length)}` : issue
 }
 
-/** @throws UsageError unless the option is absent or a number; the range is for the workflow's params to check */
+/** @throws UsageError unless the option is absent or a number; the workflow's params check the range */
 export function decimalOf(input: CommandInput, name: string): number | undefined {
   const text = input.text(name)
   if (text === undefined) return undefined
@@ -106,7 +106,7 @@ export function decodersOf(input: CommandInput): { ffmpeg: true } | undefined {
   return input.isOn('ffmpeg') ? { ffmpeg: true } : undefined
 }
 
-/** The path with another ending, and words before it. */
+/** The path with another extension, and words appended to its name. */
 export function pathBeside(path: string, words: string, extension: string): string {
   const { dir, name } = parse(path)
   return join(dir, `${name}${words}.${extension}`)

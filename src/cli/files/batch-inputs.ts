@@ -3,20 +3,20 @@ import { readdir, stat } from 'node:fs/promises'
 import { extname, join, relative, resolve, sep } from 'node:path'
 import { systemErrorText } from '../terminal/system-error.js'
 
-/** A file to separate, as it was when it was looked at. */
+/** A file to separate, as the search found it. */
 export interface BatchInput {
   /** Absolute. */
   path: string
   /** As the user would name it. */
   shown: string
-  /** Folders between the named folder and the file, separated by `/`; empty for a file that was named itself. */
+  /** Folders between the named folder and the file, separated by `/`; empty for a file that the user named. */
   folder: string
   bytes: number
   /** Epoch milliseconds. */
   modifiedAt: number
 }
 
-/** What was found, and the folders and files that could not be read. */
+/** Inputs found, and the folders and files that could not be read. */
 export interface FoundInputs {
   inputs: BatchInput[]
   unreadable: { input: string; message: string }[]
@@ -37,8 +37,8 @@ export interface InputSearch {
 }
 
 /**
- * The files that were named, and those below the named folders that have the ending of a sound or video file, in the
- * order of their paths. A folder that has disappeared, such as that of a disk, has none.
+ * Finds the named files, and audio and video files (by extension) below the named folders, in the order of their paths.
+ * A folder that has disappeared, such as that of an unmounted disk, yields none.
  */
 export async function findInputs(sources: readonly string[], search: InputSearch): Promise<FoundInputs> {
   const found = new Map<string, BatchInput>()
@@ -66,7 +66,7 @@ export async function findInputs(sources: readonly string[], search: InputSearch
         continue
       }
       if (!known.has(extname(entry.name).slice(1).toLowerCase())) continue
-      // A link may lead to a file; one that has gone in the meantime leads nowhere.
+      // Follows links; the target, or the file itself, may have disappeared.
       const stats = await stat(path).catch(() => undefined)
       const named = join(shown, entry.name)
       if (stats?.isFile()) add(path, named, relative(root, folder).split(sep).join('/'), stats)
@@ -90,7 +90,7 @@ export class GrowingFiles {
   readonly #seen = new Map<string, string>()
   readonly #taken = new Map<string, string>()
 
-  /** Those that are not empty, have not changed since the last look, and were not yet returned in this state. */
+  /** Returns non-empty files that have not changed since the last look and were not yet returned in this state. */
   complete(inputs: readonly BatchInput[]): BatchInput[] {
     return inputs.filter((input) => {
       const state = `${input.bytes} ${input.modifiedAt}`

@@ -11,7 +11,7 @@ const lineSchema = z.object({
   state: z.enum(['started', 'finished']),
   /** Relative to the folder of the results, so that both may move together. */
   input: z.string(),
-  /** All other options that the results depend on, in one text. */
+  /** All other options that affect the results, as one string. */
   options: z.string(),
   /** Paths of the results below the folder, by stem. */
   outputs: z.record(z.string(), z.string()),
@@ -25,9 +25,9 @@ type Line = z.infer<typeof lineSchema>
 export type Outputs = Record<string, string>
 
 /**
- * What was done in a folder of results: one line before the first result of a song gets its name, which reserves the
- * names for this song, and one after the last. Only a song with the second line is finished, and only while its results
- * have their sizes and its file is the same.
+ * Journal of a folder of results. A song's first line, written before its first result gets its name, reserves the
+ * names for this song; the second follows its last result. A song is finished only with a second line, and only while
+ * its results have their sizes and its file is the same.
  */
 export class BatchJournal {
   readonly #folder: string
@@ -45,8 +45,8 @@ export class BatchJournal {
   }
 
   /**
-   * @param folder of the results
-   * @param options that the results depend on besides the input; with others, songs are done again
+   * @param folder folder of the results
+   * @param options options that affect the results; with others, songs are done again
    */
   static async open(folder: string, ownFolder: string, options: string): Promise<BatchJournal> {
     await mkdir(ownFolder, { recursive: true })
@@ -83,8 +83,8 @@ export class BatchJournal {
   }
 
   /**
-   * The paths for the results of a song: those that it had before, else the first numbered ones of which none belongs
-   * to another song.
+   * Reserves paths for the results of a song: its earlier ones, or else those of the first number with which none
+   * belongs to another song.
    *
    * @param namesOf relative paths by stem, for a number to add to the names (0: none)
    * @returns absolute paths; in `unclaimed` those that no earlier run has made for it
@@ -104,12 +104,12 @@ export class BatchJournal {
     }
   }
 
-  /** After it returns, the names belong to this song, also in later runs. */
+  /** After this resolves, the names belong to this song, also in later runs. */
   async start(input: BatchInput, outputs: Outputs): Promise<void> {
     await this.#write({ state: 'started', ...this.#of(input, outputs) })
   }
 
-  /** After it returns, the song is finished, even if the power fails. */
+  /** After this resolves, the song is finished, even if the power fails. */
   async finish(input: BatchInput, outputs: Outputs, facts: { sha256: string; resultBytes: Record<string, number> }) {
     const { bytes, modifiedAt } = input
     await this.#write({

@@ -14,8 +14,8 @@ interface RunningSong {
 }
 
 /**
- * Progress of many songs: on a terminal a bar for all and one for each that runs; else a line for each quarter of a
- * song, with the share of all. Songs count by the bytes of their files.
+ * Progress of many songs: on a terminal, a bar for all and one for each running song; elsewhere, a line for each
+ * quarter of a song, with the overall share. Songs are weighted by the size of their files.
  */
 export class BatchProgress {
   readonly #stream: Terminal['stderr']
@@ -37,7 +37,7 @@ export class BatchProgress {
     this.#startedAt = clock()
   }
 
-  /** Adds songs to be done; their time begins now if there were none. */
+  /** Adds songs to be done; restarts the clock if none were pending. */
   add(songs: readonly { bytes: number }[]): void {
     if (this.#ended === this.#songs) {
       this.#startedAt = this.#clock()
@@ -66,7 +66,7 @@ export class BatchProgress {
     this.#stream.write(`${song.label}: ${step * percentStep}% (${this.#all()})\n`)
   }
 
-  /** @param outcome in words, for those who read a log */
+  /** @param outcome in words, for logs */
   end(id: string, outcome: string): void {
     const song = this.#running.get(id)
     if (!song) return

@@ -7,7 +7,7 @@ import { workErrorText } from '../terminal/system-error.js'
 
 export type BatchReport = ReturnType<typeof batchReport>
 
-/** What became of each song: results on stdout, messages on stderr, failures once more at the end. */
+/** Reports the outcome of each song: results on stdout, messages on stderr, all failures again at the end. */
 export function batchReport({ stdout, stderr }: Terminal, progress: BatchProgress, json: boolean) {
   const failures: { input: string; message: string }[] = []
   let [separated, before] = [0, 0]

@@ -26,8 +26,8 @@ export function foregroundOrder(
 }
 
 /**
- * Does the single task of a command while its user waits: shows progress, stops at Ctrl-C, prints the report. Returns
- * the exit status; with `json`, an error of the package is printed as JSON, too, and any other is thrown.
+ * Runs the single task of a command in the foreground: shows progress, stops at Ctrl-C, prints the report. Returns the
+ * exit status; with `json`, errors of the package are printed as JSON, and others are thrown.
  */
 export async function runInForeground(
   json: boolean,

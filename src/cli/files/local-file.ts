@@ -5,7 +5,7 @@ import { badInput, StemworkError } from '../../core/engine/errors.js'
 import type { InputFile } from '../../core/engine/ports/runner.js'
 import { UsageError } from '../command.js'
 
-/** @throws StemworkError `NOT_FOUND` for a named file or folder that is not there */
+/** @throws StemworkError `NOT_FOUND` for a file or folder that is missing or cannot be read */
 export async function requirePath(path: string): Promise<Stats> {
   return stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw unreadable(path, error)
@@ -14,7 +14,7 @@ export async function requirePath(path: string): Promise<Stats> {
   })
 }
 
-/** @throws StemworkError unless the path is that of a file that may be read */
+/** @throws StemworkError unless the path is that of a readable file */
 export async function requireFile(path: string): Promise<InputFile> {
   const stats = await requirePath(path)
   if (!stats.isFile()) throw badInput('unsupported_format', `"${path}" is not a file. Name one audio file.`)
@@ -41,7 +41,7 @@ export interface UnfinishedFolder {
   remove(): Promise<void>
 }
 
-/** A new one. An error names the folder that the user chose, not the new one. */
+/** Creates a folder for unfinished files. An error names the user's `parent`, not the new folder. */
 export async function unfinishedFolder(parent: string, prefix: string): Promise<UnfinishedFolder> {
   const path = await mkdtemp(join(parent, prefix)).catch((error: unknown) => {
     throw error instanceof Error ? Object.assign(error, { path: parent }) : error
@@ -63,8 +63,8 @@ export function removedAtExit(path: string): UnfinishedFolder {
 }
 
 /**
- * A folder and those above it. Not by Node's recursive `mkdir`, which never ends in /proc, and says of a read-only disk
- * that the path is not there.
+ * Creates a folder and its parents. Not with Node's recursive `mkdir`, which never ends in /proc and reports a
+ * read-only disk as a missing path.
  *
  * @returns the first folder that was made
  */

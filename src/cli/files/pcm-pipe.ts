@@ -15,7 +15,7 @@ export function rawPipe(input: AsyncIterable<Uint8Array>, raw: RawPcm): PcmPipe 
 }
 
 /**
- * A WAV file that is still being written.
+ * Opens a WAV file that is still being written.
  *
  * @throws StemworkError `BAD_INPUT` for anything else
  */
@@ -36,10 +36,10 @@ const notWav = [
     'format of raw samples with --raw, --rate and --channels.',
 ] as const
 
-/** A header's chunks are small; a pipe that hides its samples behind more is not worth the memory. */
+/** Most bytes kept for a header: its chunks are small, and longer ones are not worth the memory. */
 const longestHead = 16 * 2 ** 20
 
-/** What comes through a pipe; kept while the header is read. */
+/** Buffers a pipe while its header is read. */
 function pipeHead(source: AsyncIterable<Uint8Array>) {
   const input = source[Symbol.asyncIterator]()
   let bytes: Uint8Array = new Uint8Array(0)
@@ -55,7 +55,7 @@ function pipeHead(source: AsyncIterable<Uint8Array>) {
       return bytes.slice(position, position + length)
     },
 
-    /** Everything from `position` on; at least what precedes it has been read. */
+    /** Yields everything from `position` on; everything before it must have been read. */
     async *rest(position: number): AsyncGenerator<Uint8Array, void, void> {
       try {
         yield bytes.subarray(position)

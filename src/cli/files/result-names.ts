@@ -29,12 +29,12 @@ const folderField = '{folder}'
 /** File systems allow 255 bytes; the rest is for a number and the ending. */
 const maxSegmentBytes = 220
 const maxLiteralBytes = 120
-/** Most bytes of each value, tried one after the other until a segment is short enough. */
+/** Byte limits of each value, tried in order until a segment is short enough. */
 const valueLimits = [maxSegmentBytes, 120, 80, 40, 20, 8]
 /** Windows treats these as devices, with any ending. */
 const deviceName = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(?=\.|$)/i
 
-/** How results are named, such as `{artist}/{title} - {stem}`. */
+/** Template for the names of results, such as `{artist}/{title} - {stem}`. */
 export class NameTemplate {
   readonly text: string
   readonly #segments: readonly string[]

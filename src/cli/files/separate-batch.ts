@@ -22,7 +22,7 @@ import { onInterruption } from '../terminal/interruption.js'
 import { makeFolder, removedAtExit, requireFile, requirePath } from './local-file.js'
 import type { BatchRequest } from './separation-request.js'
 
-/** Pause between two looks at the folders. A file that is the same at both is taken to be complete. */
+/** Pause between two scans of the folders. A file that is the same in both is taken to be complete. */
 const lookMs = 1000
 /** Folder for the command's own files, in the folder of the results. */
 const ownName = '.stemwork'
@@ -31,15 +31,15 @@ const workPrefix = 'work'
 export const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILABLE', 'INVALID_OPTIONS']
 
 /**
- * Separates the songs of files and folders, each once. What an earlier run has finished is skipped.
+ * Separates the songs of files and folders, each once. Skips those that an earlier run has finished.
  *
  * @returns the exit status
- * @throws StemworkError for what keeps all songs from being separated
+ * @throws StemworkError for errors that affect all songs
  */
 export async function separateBatch(request: BatchRequest, json: boolean, terminal: Terminal): Promise<number> {
   for (const source of request.sources) {
     const found = await requirePath(source)
-    // A file that may not be read fails alone.
+    // An unreadable file fails alone, as one song.
     if (!found.isDirectory() && !found.isFile()) await requireFile(source)
   }
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
@@ -84,7 +84,7 @@ async function openBatch(parts: Omit<Batch, 'journal' | 'runner'>): Promise<Batc
   const { folder, workflow, jobs: slots, settings, stems, names } = parts.request
   const options = JSON.stringify([settings.model, settings.format, settings.keepTags, stems, names.text])
   const journal = await BatchJournal.open(folder, parts.ownFolder, options)
-  // The user waits for it, so it runs at this process's own priority.
+  // The user is waiting, so the work runs at this process's own priority.
   return { ...parts, journal, runner: processRunner({ resolve: () => workflow, slots, niceness: getPriority() }) }
 }
 
@@ -109,7 +109,7 @@ async function follow(batch: Batch, signal: AbortSignal): Promise<void> {
     const { inputs } = await find(batch)
     const lookedMs = performance.now() - startedAt
     await separateAll(batch, growing.complete(inputs), signal)
-    // Looking at a large or slow folder must not take all the time.
+    // Scanning a large or slow folder must not take all the time.
     await wait(Math.max(lookMs, 10 * lookedMs), undefined, { signal })
   }
 }
@@ -147,7 +147,7 @@ async function separateAll(batch: Batch, inputs: readonly BatchInput[], signal: 
       throw error
     }),
   )
-  // All of them, because one that still runs writes files.
+  // Waits for all workers, because a running one writes files.
   const ended = await Promise.allSettled(workers)
   signal.throwIfAborted()
   if (ended.some(({ status }) => status === 'rejected')) throw stop.signal.reason
@@ -199,7 +199,7 @@ async function run(
   }
 }
 
-/** A file that this command has not made is never overwritten. */
+/** Refuses to overwrite a file that this command did not create. */
 async function requireUnused(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     if ((await stat(path).catch(() => undefined)) === undefined) continue

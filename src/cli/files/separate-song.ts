@@ -17,7 +17,7 @@ import { duration, type ProgressLine } from '../terminal/progress-line.js'
 import type { SongRequest } from './separation-request.js'
 
 const maxDownloadBytes = 8 * 1024 ** 3
-/** Nothing waits behind a song on the command line, so it may take as long as Node's timers can run. */
+/** No other job waits for a song on the command line, so it may take as long as Node's timers can run. */
 const longestRunMs = 2 ** 31 - 1
 
 export interface SeparationReport {
@@ -35,7 +35,7 @@ export interface SeparationReport {
 /**
  * Separates one song into a folder.
  *
- * @throws StemworkError for what the user can correct; the signal's reason
+ * @throws StemworkError for errors that the user can correct; the signal's reason
  */
 export async function separateSong(
   request: SongRequest,
@@ -53,7 +53,7 @@ export async function separateSong(
   const firstMade = await makeFolder(request.folder)
   // In the folder of the results, so that a finished file only needs to be renamed.
   const unfinished = await unfinishedFolder(request.folder, '.unfinished-')
-  // The user waits for it, so it runs at this process's own priority.
+  // The user is waiting, so the work runs at this process's own priority.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   let outputs: Record<string, string> | undefined
   try {
@@ -110,7 +110,7 @@ function reportOf(
   outputs: Record<string, string>,
   wallSeconds: number,
 ): SeparationReport {
-  // In a composed workflow, each step has details of its own.
+  // In a composed workflow, each step has its own details.
   const [first = details, ...later] = Object.values((details.steps ?? {}) as Record<string, WorkResult['details']>)
   const clippedSamples = [first, ...later].reduce((sum, each) => sum + Number(each.clippedSamples ?? 0), 0)
   const seconds = Number(first.seconds)

@@ -10,7 +10,7 @@ import { type CommandInput, UsageError } from '../command.js'
 import { separationSettings } from '../workflows/model-options.js'
 import { NameTemplate, safeName } from './result-names.js'
 
-/** What is the same for every song of a command. */
+/** Settings that all songs of a command share. */
 export interface SeparationChoice {
   settings: StemsSettings & { model?: string }
   stems: StemName[]
@@ -19,17 +19,17 @@ export interface SeparationChoice {
   models: readonly string[]
 }
 
-/** One file or URL, into a folder of its own. */
+/** One file or URL, separated into its own folder. */
 export interface SongRequest extends SeparationChoice {
   source: string
   isUrl: boolean
   folder: string
   allowPrivate: boolean
-  /** Of the workflow, besides the address of the song. */
+  /** Params of the workflow, besides the address of the song. */
   params?: Record<string, unknown>
 }
 
-/** Files and folders, into one folder with names by a template. */
+/** Files and folders, separated into one folder with names from a template. */
 export interface BatchRequest extends SeparationChoice {
   sources: readonly string[]
   folder: string
@@ -41,7 +41,7 @@ export interface BatchRequest extends SeparationChoice {
 
 const defaultStems: StemName[] = ['vocals', 'accompaniments']
 
-/** @param threads of one separation, unless the user says how many */
+/** @param threads threads of one separation, unless the user sets their number */
 export function separationChoice(input: CommandInput, threads?: number): SeparationChoice {
   const format = input.oneOf(outputFormats, 'format')
   const given = separationSettings(input)

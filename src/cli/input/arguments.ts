@@ -3,14 +3,14 @@ import { type Command, CommandInput, type CommandOption, type Configured, UsageE
 import { environmentValues, listOf } from './environment.js'
 import { nearest } from '../../core/engine/workflow/nearest.js'
 
-// Built here, on Node's parser: commander takes `--port --data x` for a port "--data", and a switch whose variable is 0
-// for one that is on.
+// Written on Node's parser: commander takes `--port --data x` for a port "--data", and a switch whose variable is 0 for
+// one that is on.
 
 /**
- * What the user wrote, checked against the options of the command; `--help` is always known. What was not written is
- * taken from the environment, for options that have a variable, and else from the configuration file.
+ * Parses the command line and checks it against the command's options; `--help` is always known. Missing options are
+ * taken from their environment variables, or else from the configuration file.
  *
- * @param configured what that file says
+ * @param configured content of that file
  * @throws UsageError naming what is not understood and, for an option, the nearest known one
  */
 export function parseArguments(
@@ -49,7 +49,7 @@ export function parseArguments(
   return new CommandInput(all, positionals, settings)
 }
 
-/** The later of two places wins; lists add to each other. */
+/** Merges values: `above` wins, and lists are concatenated. */
 function overlaid(below: CommandInput['values'], above: CommandInput['values']): CommandInput['values'] {
   const all = { ...below }
   for (const [name, value] of Object.entries(above)) {
@@ -59,7 +59,7 @@ function overlaid(below: CommandInput['values'], above: CommandInput['values']):
   return all
 }
 
-/** @throws UsageError for a switch with a value, and for an option without */
+/** @throws UsageError for a switch with a value, or another option without one */
 function valueOf(
   { rawName, value, inlineValue }: { rawName: string; value?: string; inlineValue?: boolean },
   option: CommandOption,
@@ -68,7 +68,7 @@ function valueOf(
     if (value === undefined) return true
     throw new UsageError(`${rawName} takes no value, but got "${value}".`)
   }
-  // "--port --data x" is a forgotten value; "--gain -6" and "--port=-1" are meant as they are.
+  // "--port --data x" is a forgotten value; "--gain -6" and "--port=-1" are values.
   const isMissing = value === undefined || value === '' || (inlineValue !== true && /^-[^\d.]/.test(value))
   if (!isMissing) return value
   throw new UsageError(`${rawName} needs a value: ${rawName} <${option.value ?? 'value'}>.`)

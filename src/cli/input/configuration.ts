@@ -9,7 +9,7 @@ import { importDefault, readJson, runsTypeScript } from './module-file.js'
 type Options = Record<string, CommandOption>
 const what = 'configuration file'
 
-/** Options of `createEngine` and `createHandler` that have none on the command line; only a file sets them. */
+/** Options of `createEngine` and `createHandler` that only a configuration file can set, not the command line. */
 export const fileSettings = {
   engine: ['limits', 'retention', 'quota', 'policies', 'inputs', 'checkpoints'],
   handler: ['limits', 'links', 'rateLimits'],
@@ -23,7 +23,7 @@ const configOption = valued(
     `${fileNames.slice(0, -1).join(', ')} or ${fileNames.at(-1)} of the current folder, if there is one.`,
 )
 
-/** The options, which may now also be set by environment variables and by a configuration file. */
+/** Lets environment variables and a configuration file set the options, too. */
 export function configurable<Name extends string>(options: Record<Name, CommandOption>) {
   const all: Record<Name | 'config', CommandOption> = { ...options, config: configOption }
   return withEnvironment(all)
@@ -35,11 +35,11 @@ export function nameInFile(option: string): string {
 }
 
 /**
- * What the configuration file says of a command's options.
+ * Reads a command's options from the configuration file.
  *
- * @param given by --config
- * @param all options that the file may name, those of other commands included
- * @throws UsageError for a name or a value that is wrong; StemworkError for a file that cannot be loaded
+ * @param given path from --config
+ * @param all options that the file may name, including those of other commands
+ * @throws UsageError for a wrong name or value; StemworkError for a file that cannot be loaded
  */
 export async function configured(
   given: string | undefined,
@@ -71,7 +71,7 @@ export async function configured(
   return { values, settings }
 }
 
-/** Their values are checked by the function that takes them. */
+/** Checks the names; the function that takes the settings checks their values. */
 function settingsOf(path: string, part: keyof FileSettings, value: unknown): object {
   const known: readonly string[] = fileSettings[part]
   if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -90,7 +90,7 @@ async function contentOf(path: string): Promise<unknown> {
   )
 }
 
-/** In the form of the command line: texts, lists and switches. */
+/** Converts to the form of the command line: string, list or switch; undefined for other types. */
 function valueOf(value: unknown, { type, multiple }: CommandOption): string | boolean | string[] | undefined {
   // An empty --host would be every address, and an empty --data the current folder.
   const isText = (one: unknown) => (typeof one === 'string' && one !== '') || typeof one === 'number'

@@ -1,6 +1,6 @@
 import { type CommandInput, type CommandOption, UsageError } from '../command.js'
 
-/** The options, which may now also be set by environment variables: `--public-url` by `STEMWORK_PUBLIC_URL`. */
+/** Lets environment variables set the options, too: `STEMWORK_PUBLIC_URL` for `--public-url`. */
 export function withEnvironment<Name extends string>(
   options: Record<Name, CommandOption>,
 ): Record<Name, CommandOption> {
@@ -12,7 +12,7 @@ export function withEnvironment<Name extends string>(
   return Object.fromEntries(named) as Record<Name, CommandOption>
 }
 
-/** Splits a list that is given as one text, on the command line or in a variable. */
+/** Splits a comma-separated list from the command line or a variable. */
 export function listOf(text: string): string[] {
   return text.split(',').map((part) => part.trim())
 }
@@ -22,11 +22,11 @@ function variableOf(name: string): string {
 }
 
 /**
- * The values that the environment has for options: one on the command line replaces it, or adds to it if it may be
- * repeated. Values of options that may be repeated are separated by commas, switches are `1` or `0`. An empty variable
- * counts as not set.
+ * Values of options from the environment. The command line overrides them, or adds to those of options that may be
+ * repeated. Commas separate repeated values; switches are `1`, `true`, `0` or `false`. An empty variable counts as
+ * unset.
  *
- * @throws UsageError for a switch that is neither, and for a variable that was renamed
+ * @throws UsageError for another value of a switch, and for a renamed variable
  */
 export function environmentValues(
   options: Record<string, CommandOption>,

@@ -6,9 +6,9 @@ import { UsageError } from '../command.js'
 export const fileEndings = [...new Set(outputFormats.map((format) => `.${formatTable[format].extension}`))].join(', ')
 
 /**
- * The format that a file's name and the width of its samples ask for.
+ * Returns the format for a file's extension and sample width.
  *
- * @throws UsageError naming what there is
+ * @throws UsageError naming the possible ones
  */
 export function fileFormat(path: string, bits: string | undefined): OutputFormat {
   const ending = extname(path).slice(1).toLowerCase()

@@ -3,7 +3,7 @@ import { type Command, type CommandOption, flag } from '../command.js'
 const helpOption = flag('Show this help.', { short: 'h' })
 
 const usualWidth = 100
-/** A longer name of an option or command has its meaning on the next line. */
+/** A longer name of an option or command has its description on the next line. */
 const longestLeft = 32
 
 /** The help of one command, in lines of at most `width` characters where words allow it. */
@@ -82,7 +82,7 @@ function columns(rows: readonly (readonly [string, string])[], width: number): s
     .join('')
 }
 
-/** The text with line breaks between words; its own are kept. A narrower column than 30 characters helps nobody. */
+/** Wraps the text between words and keeps its line breaks. Columns of fewer than 30 characters are unreadable. */
 function wrapped(text: string, width: number): string {
   return text.replace(new RegExp(`(?=.{${Math.max(30, width) + 1}})(.{1,${Math.max(30, width)}})( |$)`, 'g'), '$1\n')
 }

@@ -13,7 +13,7 @@ export function runsTypeScript(): boolean {
   return 'typescript' in process.features && process.features.typescript !== false
 }
 
-/** @param what it is, such as `workflow file` */
+/** @param what kind of file, for messages, such as `workflow file` */
 export async function readJson(what: string, path: string): Promise<unknown> {
   const text = await readFile(path, 'utf8').catch((error) => fail(what, path, systemErrorText(error), error))
   try {
@@ -24,7 +24,7 @@ export async function readJson(what: string, path: string): Promise<unknown> {
   }
 }
 
-/** The default export of an ES module. @param what it is */
+/** The default export of an ES module. @param what as for `readJson` */
 export async function importDefault(what: string, path: string): Promise<unknown> {
   const absolute = resolve(path)
   try {
@@ -41,7 +41,7 @@ function fail(what: string, path: string, why: string, cause: unknown): never {
   throw invalidOptions(`The ${what} ${path} could not be loaded: ${why}`, cause)
 }
 
-/** What was thrown while a module was loaded, in one line with file and line as far as Node gives them. */
+/** Describes an error of loading a module in one line, with file and line number where Node gives them. */
 async function causeText(error: unknown, path: string): Promise<string> {
   if (!(error instanceof Error)) return `it threw ${String(error)}.`
   if ('syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)

@@ -12,7 +12,7 @@ import { exitStatus } from '../command.js'
 import { RedisLock } from './redis-lock.js'
 import { serverAddress } from '../terminal/server-failure.js'
 
-/** Where a command keeps things, as URLs. */
+/** URLs of a command's store, queue and files. */
 export interface DeploymentUrls {
   /** Folder that implies `sqlite:<data>/stemwork.db` and `file:<data>/blobs` where those are not given. */
   data?: string
@@ -32,15 +32,15 @@ export interface Deployment {
   /** Whether jobs outlive this process. */
   durable: boolean
   lock?: RedisLock
-  /** Closes what was opened here. */
+  /** Closes the adapters that were opened here. */
   close(): Promise<void>
 }
 
 type Stores = Pick<EngineParts, 'jobs' | 'applications'> & {
-  /** For a Postgres store. */
+  /** Set for a Postgres store. */
   pool?: Pool
   schema?: string
-  /** For a store that several processes could open, and only one may. */
+  /** Set for a store that several processes could open, but only one may. */
   lock?: RedisLock
   close(): Promise<void>
 }
@@ -50,8 +50,8 @@ type OpenQueue = Pick<EngineParts, 'queue'> & { close(): Promise<void> }
 /**
  * Opens the adapters that the URLs name. Optional packages are loaded only for the URLs that need them.
  *
- * @throws StemworkError `INVALID_OPTIONS` for a URL of another form or a combination that cannot be correct;
- * `MISSING_DEPENDENCY` with the install command for a package that is not there.
+ * @throws StemworkError `INVALID_OPTIONS` for a malformed URL or an impossible combination; `MISSING_DEPENDENCY` with
+ * the install command for a missing package.
  */
 export async function openDeployment(urls: DeploymentUrls, logger: Logger): Promise<Deployment> {
   const storeUrl = urls.store ?? (urls.data === undefined ? 'memory:' : `sqlite:${join(urls.data, 'stemwork.db')}`)
@@ -130,7 +130,7 @@ async function openStores(url: string, logger: Logger): Promise<Stores> {
   const lock = new RedisLock(() => store.getClient(), lost)
   const close = async () => {
     await lock.release()
-    // By force: what waits for a server that is gone would keep the process.
+    // By force: commands to a lost server would keep the process alive.
     await store.disconnect(true)
   }
   return { ...keyvStores({ keyv }), lock, close }
@@ -153,9 +153,9 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
 
 async function openPool(url: string): Promise<{ pool: Pool; close(): Promise<void> }> {
   const { default: pg } = await optional(['pg'], () => import('pg'))
-  // Without it, a server that accepts the connection and never answers would be waited for forever.
+  // Without a timeout, a server that accepts the connection but never answers would block forever.
   const connectionTimeoutMillis = 10_000
-  // Postgres would compile statements of long lists, which takes longer than running them.
+  // Postgres would JIT-compile statements of long lists, which takes longer than running them.
   const noCompiler = { text: 'SET jit = off', query_timeout: connectionTimeoutMillis }
   const sockets = new Set<Socket>()
   const pool = new pg.Pool({
@@ -172,7 +172,7 @@ async function openPool(url: string): Promise<{ pool: Pool; close(): Promise<voi
   })
   const close = async () => {
     await within(pool.end(), 1_000, () => new Error('late')).catch(() => {})
-    // What waits for a server that does not answer would keep the process.
+    // Requests to an unresponsive server would keep the process alive.
     for (const socket of sockets) socket.destroy()
   }
   return { pool, close }
@@ -199,7 +199,7 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     forcePathStyle: searchParams.has('pathStyle') ? searchParams.get('pathStyle') !== 'false' : endpoint !== undefined,
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // The SDK has no timeouts of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
+    // The SDK has no default timeouts. These leave room for a retry within that of a call (`requestTimeoutMs`).
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
   })
   const prefix = pathname.replace(/^\/+|\/+$/g, '')
@@ -213,7 +213,7 @@ function folderOf(url: string): string {
     : resolve(url.slice('file:'.length))
 }
 
-/** Removes our own parameter from a URL of another system. Not by `URL`, which refuses those of sockets. */
+/** Removes our own parameter from a URL of another system. Not with `URL`, which rejects socket addresses. */
 function withoutParameter(url: string, name: string): { rest: string; value: string | undefined } {
   const [address = '', query = ''] = url.split('?')
   const parameters = new URLSearchParams(query)
@@ -231,14 +231,14 @@ export function isPostgres(url: string): boolean {
   return /^postgres(ql)?:/.test(url)
 }
 
-/** A queue that uses the pool of the store. */
+/** URL of a queue that uses the pool of the store. */
 const storesOwn = 'postgres:'
 
 function isStoresOwn(url: string): boolean {
   return url === storesOwn || url === 'postgresql:'
 }
 
-/** The URL without what may be secret in it. */
+/** The URL without possible secrets. */
 function nameOf(url: string): string {
   if (!url.includes(':')) return `"${url}"`
   const scheme = url.slice(0, url.indexOf(':') + 1)
@@ -251,7 +251,7 @@ const forms = {
   '--blobs': [/^(memory:$|file:|s3:)/, 'memory:, file:<folder>, s3://<bucket>'],
 } as const
 
-/** Before anything is said about the others: what is refused here is the mistake. No other form is opened. */
+/** Refuses unknown URLs, before combinations are checked, so that the message names the actual mistake. */
 export function refuseUnknown(option: keyof typeof forms, url: string | undefined): void {
   const [form, known] = forms[option]
   if (url === undefined || form.test(url)) return
@@ -264,7 +264,7 @@ function withAddress(error: unknown, url: string): unknown {
   return new StemworkError(error.code, `${address}: ${error.message}`, { cause: error.cause })
 }
 
-/** Loads what needs these packages. @throws StemworkError `MISSING_DEPENDENCY`. */
+/** Loads a module that needs these packages. @throws StemworkError `MISSING_DEPENDENCY`. */
 export async function optional<Module>(packages: readonly string[], load: () => Promise<Module>): Promise<Module> {
   try {
     return await load()

@@ -4,8 +4,8 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 
 /**
  * Runs jobs until none is left to claim, several at a time or just one, each to its end, retries included. The signal
- * hands running jobs back to the queue. The periodic work of a service is done once, because no other process may be
- * there to do it.
+ * returns running jobs to the queue. Does the periodic work of a service once, because no other process may be there to
+ * do it.
  *
  * @returns the jobs that have ended here
  */

@@ -2,7 +2,7 @@ import type { JobEngine } from '../../core/engine/engine.js'
 import type { StepRecord } from '../../core/engine/job/step.js'
 import type { Logger } from '../../core/engine/ports/logger.js'
 
-/** Logs what becomes of the jobs of this process, and of their steps. */
+/** Logs the events of this process's jobs and of their steps. */
 export function logJobs(engine: JobEngine, logger: Logger): void {
   engine.on('job.started', ({ job: { id, attempts, lapses } }) =>
     logger.info({ jobId: id, attempt: attempts, ...(lapses > 0 ? { lapses } : {}) }, 'job started'),

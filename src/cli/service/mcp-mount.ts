@@ -1,11 +1,11 @@
 import type { Handler } from '../../http/mounts/mountable.js'
 import { optional } from './deployment.js'
 
-/** Where agents find the tools of a service. */
+/** Path of a service's tools for agents. */
 export const mcpPath = '/mcp'
 
 /**
- * The service, with the Model Context Protocol beside it at `/mcp`.
+ * Adds the Model Context Protocol to a service, at `/mcp`.
  *
  * @param basePath of the service, such as `/v1`
  * @throws StemworkError `MISSING_DEPENDENCY`.

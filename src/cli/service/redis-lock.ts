@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { within } from '../../core/engine/ports/within.js'
 
-/** What is used of any client of Redis. */
+/** The part of a Redis client that is used here. */
 interface Commands {
   get(key: string): Promise<string | null>
   set(key: string, value: string, options?: { PX: number; NX: boolean }): Promise<string | null>
@@ -10,31 +10,31 @@ interface Commands {
 }
 
 const key = 'stemwork:owner'
-/** Holds the latest owner for good: what it changed is not known to the one before it. */
+/** Names the latest owner permanently: its changes are unknown to the owner before it. */
 const latest = 'stemwork:latest-owner'
 const leaseMs = 30_000
 const ofOwner = (command: string) => `return redis.call('GET', KEYS[1]) == ARGV[1] and ${command}`
 const removed = ofOwner("redis.call('DEL', KEYS[1])")
-/** A lock that has ended is taken again, unless another process has or had it, which is answered. */
+/** Renews the lock, even after its expiry, unless another process has or had it: then returns that owner. */
 const renewed = `
   local owner = redis.call('GET', KEYS[1]) or redis.call('GET', KEYS[2])
   if owner and owner ~= ARGV[1] then return owner end
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ${leaseMs})`
 
-/** Of the processes that use a Redis, one at a time holds it. Keyv has nothing that only one of several can write. */
+/** Lock that one process at a time holds in a Redis database. Keyv has no conditional writes for that. */
 export class RedisLock {
   readonly #connect: () => Promise<Commands>
   readonly #lost: (owner: string) => void
   readonly #own = `${hostname()}:${process.pid}#${randomUUID()}`
   #timer: NodeJS.Timeout | undefined
 
-  /** @param lost gets the owner that took it while this process was suspended or could not reach Redis */
+  /** @param lost called with the owner that took the lock while this process was suspended or could not reach Redis */
   constructor(connect: () => Promise<unknown>, lost: (owner: string) => void) {
     this.#connect = async () => (await connect()) as Commands
     this.#lost = lost
   }
 
-  /** @returns the owner that has it, unless it has ended and is passed over */
+  /** @returns the owner that holds the lock; undefined once it is taken, also from an owner that has ended */
   async take(hasEnded: (owner: string) => boolean): Promise<string | undefined> {
     const client = await this.#connect()
     while ((await client.set(key, this.#own, { PX: leaseMs, NX: true })) === null) {
@@ -56,7 +56,7 @@ export class RedisLock {
     if (!this.#timer) return
     clearInterval(this.#timer)
     const removing = this.#connect().then((client) => client.eval(removed, { keys: [key], arguments: [this.#own] }))
-    // A server that is gone must not keep the process; the lock ends by itself.
+    // A lost server must not keep the process alive; the lock expires by itself.
     await within(removing, 1_000, () => new Error('late')).catch(() => {})
   }
 }

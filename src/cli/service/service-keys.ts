@@ -6,8 +6,8 @@ const applicationName = 'default'
 const fromCommandLine = 'command line'
 
 /**
- * Makes exactly the keys given on the command line valid, besides those that were made in other ways; makes one if
- * there would be none.
+ * Makes exactly the given keys valid, besides keys that were not given on the command line; creates a key if there
+ * would be none.
  *
  * @returns the new key, which can be shown only now; undefined if none was needed
  */
@@ -26,8 +26,8 @@ export async function settleKeys(store: ApplicationStore, givenKeys: readonly st
 }
 
 /**
- * Makes the secret from the environment sign the webhooks of that application; the previous one also signs for another
- * day.
+ * Makes the secret from the environment sign the webhooks of the default application; the previous secret also signs
+ * for another day.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
  */

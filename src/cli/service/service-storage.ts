@@ -20,9 +20,9 @@ import { makeFolder } from '../files/local-file.js'
 
 /** Where a service stores its state. */
 export interface ServiceStorage extends Deployment {
-  /** For files of running jobs; undefined: the system's temporary folder. */
+  /** Folder for files of running jobs; undefined: the system's temporary folder. */
   scratchDirectory: string | undefined
-  /** Signs links; undefined: a random one for this process will do. */
+  /** Secret that signs links; undefined if a random one for this process will do. */
   secret: string | undefined
 }
 
@@ -46,7 +46,7 @@ export const privateInputsOption: CommandOption = flag('Allow input URLs that le
   inCode: 'fetch.allowPrivate',
 })
 
-/** Where a command finds the store of an existing service. */
+/** Options that name the store of an existing service. */
 export const storeOptions = configurable({
   data: valued('dir', 'Data folder of the service, as its --data. The service must be stopped.'),
   store: valued('url', 'Store of the service, as its --store. Unless it is Postgres, the service must be stopped.'),
@@ -61,7 +61,7 @@ export function deploymentUrls(input: CommandInput): DeploymentUrls {
   }
 }
 
-/** The URLs of a store without files. @throws UsageError `missing` if nothing names one */
+/** The URLs of a store without files. @throws UsageError with the text `missing` if no option names a store */
 export function storeUrls(input: CommandInput, missing: string): DeploymentUrls {
   const { data, store } = deploymentUrls(input)
   if (data === undefined && store === undefined) throw new UsageError(missing)
@@ -69,7 +69,7 @@ export function storeUrls(input: CommandInput, missing: string): DeploymentUrls 
   return { data, store, blobs: data === undefined ? 'file:.' : undefined }
 }
 
-/** @throws StemworkError unless the folder of a service is there: a new one would be empty */
+/** @throws StemworkError if the folder of a service is missing: a new one would be empty */
 export function requireData({ data }: DeploymentUrls): void {
   if (data !== undefined && !existsSync(data))
     throw new StemworkError(
@@ -78,7 +78,7 @@ export function requireData({ data }: DeploymentUrls): void {
     )
 }
 
-/** Gives `use` the store of a service. */
+/** Runs `use` with the store of a service. */
 export async function withStore<Result>(
   urls: DeploymentUrls,
   logger: Logger,
@@ -94,8 +94,8 @@ export async function withStore<Result>(
 }
 
 /**
- * Unlike a SQLite file, a Keyv store can be opened by two processes: they would overwrite what the other changes. The
- * workers also tell of programs that embed the engine and take no lock.
+ * Unlike a SQLite file, a Keyv store can be opened by two processes, which would overwrite each other's changes. The
+ * list of workers also reveals programs that embed the engine and take no lock.
  *
  * @throws StemworkError for such a store on which a service runs
  */
@@ -112,14 +112,14 @@ export async function refuseRunning({ parts, lock }: Pick<Deployment, 'parts' | 
   )
 }
 
-/** Whether it was a process of this machine that was killed: it is known for three leases. */
+/** Whether the owner was a process of this machine that has ended: its worker stays listed for three leases. */
 function hasEndedHere(owner: string): boolean {
   const [, host, pid] = /^(.*):(\d+)(#|$)/.exec(owner) ?? []
-  // In a container, a process may have the number of the one before it.
+  // In a container, a process may have the same id as its predecessor.
   return host === hostname() && (Number(pid) === process.pid || !isRunning(Number(pid)))
 }
 
-/** Opens what the URLs name; without any, a storage that ends with the process. */
+/** Opens the storage that the URLs name, or, without URLs, one that ends with the process. */
 export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise<ServiceStorage> {
   const { data } = urls
   const root = data === undefined ? await passingFolder(logger) : resolve(data)
@@ -144,7 +144,7 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
   }
 }
 
-/** A service whose store was changed knows no key and no job of before, and its users would not know why. */
+/** Warns of a changed store: the service knows none of its former keys and jobs, and its users would not know why. */
 function warnOfOther(root: string, { store }: DeploymentUrls, logger: Logger): void {
   const ours = join(root, 'stemwork.db')
   if (store === undefined || !existsSync(ours) || resolve(store.replace(/^sqlite:/, '')) === ours) return
@@ -160,8 +160,8 @@ const shortestSecret = 32
 /**
  * The secret of a service's links: given, kept in the data folder, or random for this process.
  *
- * @throws UsageError for a short one, and where links must work in other processes or after a restart but there is no
- * lasting secret.
+ * @throws UsageError for a short secret, and where links must work in other processes or after a restart but there is
+ * no lasting secret.
  */
 export function requiredSecret(storage: ServiceStorage, given: string | undefined): string {
   if (given && given.length < shortestSecret)
@@ -192,7 +192,7 @@ async function scratchFolder(root: string, { data, store }: DeploymentUrls): Pro
   if (data !== undefined && store !== undefined) return undefined
   const scratch = join(root, 'scratch')
   await mkdir(scratch, { recursive: true, mode: 0o700 })
-  // The store beside it is ours alone, so what is left there belongs to a process that was killed.
+  // Only this process uses the store beside it, so leftovers belong to a process that was killed.
   const leftover = (await readdir(scratch)).filter((name) => name.startsWith(scratchPrefix))
   for (const name of leftover) await rm(join(scratch, name), { recursive: true })
   return scratch

@@ -7,7 +7,7 @@ import type { DeploymentUrls } from './deployment.js'
 import { requireData, withStore } from './service-storage.js'
 import { stderrLogger } from '../terminal/stderr-logger.js'
 
-/** Gives `use` an engine over the store of a service, with the limits of that and without workflows. */
+/** Runs `use` with an engine on the store of a service, with the service's limits and without workflows. */
 export async function withEngine(
   urls: DeploymentUrls,
   { stderr }: Terminal,

@@ -1,23 +1,23 @@
 import { exitStatus } from '../command.js'
 
-/** A command that ends because the user or the system asked for it. */
+/** Request of the user or the system to end a command. */
 export interface Interruption {
   /** Fires at the first SIGINT or SIGTERM. */
   signal: AbortSignal
-  /** Resolves at the same time. By calling it, a command says that it has started: it then stops in its own time. */
+  /** Resolves at the same time. Calling it marks the command as started: it may then take its time to stop. */
   stopped(): Promise<void>
   /** Exit status for the signal that was received; undefined if none was. */
   status(): number | undefined
-  /** Gives the signals back to Node's default. */
+  /** Restores Node's default handling of the signals. */
   release(): void
 }
 
-/** For which a server that does not answer may hold a start that is no longer wanted. */
+/** How long an unresponsive server may delay the end of an interrupted start. */
 const startMs = 3_000
 
 /**
- * Listens for Ctrl-C and a service manager's stop. `again` is called with the exit status at the second one, and, if
- * the command `starts` something, some seconds after the first one unless it has called `stopped`.
+ * Listens for Ctrl-C and a service manager's stop. Calls `again` with the exit status at the second signal and, if the
+ * command `starts` something, some seconds after the first, unless `stopped` was called by then.
  */
 export function onInterruption(again: (status: number) => void, { starts = false } = {}): Interruption {
   const controller = new AbortController()

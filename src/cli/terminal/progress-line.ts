@@ -4,7 +4,7 @@ const redrawMs = 100
 const percentStep = 10
 
 /**
- * Progress for people: a bar with the time left on a terminal, else a line for every tenth of the way.
+ * Progress for people: on a terminal, a bar with the time left; elsewhere, a line for every 10 percent.
  *
  * @param clock milliseconds
  */

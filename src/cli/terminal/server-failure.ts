@@ -1,4 +1,4 @@
-/** What to do about a server that cannot be reached, or that refuses its client; `undefined` for other failures. */
+/** Remedy for a server that cannot be reached, or that refuses its client; `undefined` for other failures. */
 export function serverRemedy(error: unknown): string | undefined {
   for (const each of causesOf(error)) {
     const { code, name, message } = each as NodeJS.ErrnoException
@@ -8,7 +8,7 @@ export function serverRemedy(error: unknown): string | undefined {
   return undefined
 }
 
-/** The same, unless the error's message says it already, as that of a store does for refusals by Postgres. */
+/** Like `serverRemedy`, unless the error's message says it already, as a store's does for refusals by Postgres. */
 export function remedyBeyond({ cause }: Error): string | undefined {
   const isSaid = ({ code, message }: NodeJS.ErrnoException) =>
     /^(28P01|28000|3D000|42501|SASL: .*)$/.test(code ?? message)
@@ -26,7 +26,7 @@ export function causesOf(error: unknown): Error[] {
   return found
 }
 
-/** The address in a URL, without user and password; `undefined` where no server is meant. */
+/** The address in a URL, without user and password; `undefined` if the URL names no server. */
 export function serverAddress(url: string | undefined): string | undefined {
   if (url === undefined || !/^(postgres(ql)?|rediss?|s3):\/\//.test(url) || !URL.canParse(url)) return undefined
   const { protocol, host, pathname, searchParams } = new URL(url)
@@ -34,7 +34,7 @@ export function serverAddress(url: string | undefined): string | undefined {
   return `${protocol}//${host}${pathname}${endpoint === null ? '' : ` at ${endpoint}`}`
 }
 
-/** By the code, the name or the start of the message of an error from the system or a server. */
+/** Remedies by the code, the name or the start of the message of an error from the system or a server. */
 const remedies: readonly (readonly [RegExp, string])[] = [
   [/^ECONNREFUSED$/, 'Nothing listens there. Start the server, or correct the host and port.'],
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'The host name has no address. Correct it, or check the DNS of this machine.'],

@@ -7,7 +7,7 @@ import { styled } from './style.js'
 
 const styles = { debug: 'dim', info: 'dim', warn: 'yellow', error: 'red' } as const
 
-/** Of commands that run for long. */
+/** Options of long-running commands. */
 export const logOptions = {
   'log-format': valued('text|json', 'How log lines are written: for people, or as JSON objects. Default: text.'),
   verbose: flag('Log more.'),
@@ -20,8 +20,8 @@ export function serviceLogger(input: CommandInput, stderr: Terminal['stderr']): 
 }
 
 /**
- * Log lines for people, or as JSON. Debug lines only on request. If the operator can repair a server, the line says
- * how, and no stack hides it; the server of an input is its client's affair.
+ * Logs lines for people, or JSON; debug lines only on request. If the operator can repair a server, the line says how
+ * instead of showing a stack; the server of an input is its client's affair.
  */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false, json = false } = {}): Logger {
   const lowest = debug ? 'debug' : 'info'

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import type { Terminal } from '../command.js'
 
-/** A text of others, such as the name of a job or a file, without what a terminal would obey. */
+/** Removes control characters, which a terminal would obey, from untrusted text such as the name of a job. */
 export function harmless(text: string): string {
   return text.replace(/\p{Cc}+/gu, ' ')
 }

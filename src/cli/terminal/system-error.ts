@@ -52,7 +52,7 @@ export function fullDiskText(error: Error): string | undefined {
   return `${isFull({ file: 'the files that are being written' })} (${message})`
 }
 
-/** What went wrong, for its user: an error inside the work has its cause, for nobody else sees a log of it. */
+/** The error's message for the user of a command; internal errors include their cause, as no log shows it. */
 export function workErrorText(error: unknown): string {
   if (!StemworkError.is(error) || error.code !== 'INTERNAL_ERROR') return messageOf(error)
   const { cause } = error

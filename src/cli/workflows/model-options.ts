@@ -69,7 +69,7 @@ export function separationSettings(
 }
 
 /**
- * The workflows of the package, as the options select and set them.
+ * The workflows of the package, as the options select and configure them.
  *
  * @param isRunHere whether child processes of this process do the work, so that the models must be installed here
  * @throws StemworkError `INVALID_OPTIONS` for a model that is not known, `MODEL_UNAVAILABLE` for a choice of jobs that

@@ -1,7 +1,7 @@
 import { scriptFile } from '../../core/engine/package-files.js'
 import { isWorkflow, type Workflow } from '../../core/engine/workflow/workflow.js'
 
-/** Where a child process finds a workflow of a file, or that of a step of a composition in it. */
+/** Location for a child process: a workflow of a file, or that of a step of a composition in it. */
 interface Place {
   url: string
   id: string
@@ -14,7 +14,7 @@ export function fileWorkflows(exported: unknown, url: string): Workflow[] | unde
   return workflows?.map((workflow) => inChild(workflow, { url, id: workflow.id }))
 }
 
-/** What the child imports, which calls `workflowAt`. */
+/** Module that the child imports; its default export is `workflowAt`. */
 const ownAddress = scriptFile('cli/workflows/workflow-file.js').href
 
 function inChild(workflow: Workflow, place: Place): Workflow {
@@ -29,7 +29,7 @@ function inChild(workflow: Workflow, place: Place): Workflow {
   return module ? workflow : { ...workflow, module: { url: ownAddress, settings: place } }
 }
 
-/** What a child process imports: the workflow at this place, as its file makes it. */
+/** Returns the workflow at this place, as its file defines it; called in the child process. */
 export default async function workflowAt({ url, id, step }: Place): Promise<Workflow | undefined> {
   const { default: exported } = (await import(url)) as { default?: unknown }
   const found = listed(exported)?.find((workflow) => workflow.id === id)

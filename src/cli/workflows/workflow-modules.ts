@@ -22,11 +22,11 @@ export async function allWorkflows(input: CommandInput, isRunHere: boolean): Pro
 }
 
 /**
- * The operator's own workflows: each file is an ES module whose default export is a workflow or a list of them, as
- * `defineWorkflow` makes them; or JSON with a composition, or a list of them, of workflows that are known by then. From
- * a folder, all such files in it, JSON last.
+ * Loads the operator's own workflows: each file is an ES module whose default export is a workflow or a list of them,
+ * as `defineWorkflow` makes them; or JSON with a composition, or a list of them, of workflows that are known by then.
+ * For a folder, loads all such files in it, JSON last.
  *
- * @param known what the steps of a composition may name
+ * @param known workflows that the steps of a composition may name
  * @throws StemworkError `INVALID_OPTIONS` naming the file.
  */
 async function loadWorkflows(paths: readonly string[], known: readonly Workflow[]): Promise<Workflow[]> {

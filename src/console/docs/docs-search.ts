@@ -24,7 +24,7 @@ export function searchIn(input: HTMLInputElement, status: HTMLElement): void {
   input.addEventListener('keydown', ({ key }) => {
     if (key === 'Enter') sections.find(({ section }) => !section.hidden)?.section.scrollIntoView()
   })
-  // A link to what the search has hidden ends it.
+  // A link to a hidden section clears the search.
   addEventListener('hashchange', () => {
     const target = document.querySelector<HTMLElement>(location.hash || 'main')
     if (!target?.closest('[hidden]')) return

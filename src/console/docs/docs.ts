@@ -9,7 +9,7 @@ interface TryFacts {
 }
 
 const languageName = 'stemwork.docs.language'
-/** Most characters of an answer that are shown: enough to read, not enough to hang the page. */
+/** Maximum characters of an answer to show: enough to read, not enough to hang the page. */
 const shownCharacters = 20_000
 const streamMs = 3000
 const base = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
@@ -105,7 +105,7 @@ async function send(
   return { line: `${response.status} ${response.statusText} · ${ms} ms`, text: await answerText(response) }
 }
 
-/** The answer as text; for an event stream, what comes in the first seconds. */
+/** The answer as text; for an event stream, its first seconds. */
 async function answerText(response: Response): Promise<string> {
   const type = response.headers.get('content-type') ?? ''
   if (type.includes('json')) {

@@ -17,13 +17,13 @@ export function canvasSize(canvas: HTMLCanvasElement): {
   return { context, width, height }
 }
 
-/** A colour of the style sheet as a canvas takes it: that of the light page or of the dark one. */
+/** Resolves a colour of the style sheet for a canvas: that of the light page or of the dark one. */
 export function tokenColour(canvas: HTMLCanvasElement, token: string): string {
   canvas.style.color = `var(--${token})`
   return getComputedStyle(canvas).color
 }
 
-/** Draws now and whenever the canvas changes its size or the page its colours. */
+/** Draws now, and whenever the canvas is resized or the page changes its colours. */
 export function useRedraws(
   canvas: RefObject<HTMLCanvasElement | null>,
   draw: () => void,

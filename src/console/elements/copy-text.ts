@@ -1,4 +1,4 @@
-/** Words for the message board: what became of the text of an element. */
+/** Copies the text of an element. Returns the outcome in words for the message board. */
 export async function copyText(shown: HTMLElement | null): Promise<string> {
   if (!shown) return ''
   getSelection()?.selectAllChildren(shown)

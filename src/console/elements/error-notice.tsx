@@ -3,12 +3,12 @@ import type { Explanation } from '../words/first-words.js'
 
 interface ErrorNoticeProps {
   problem: Explanation
-  /** What can be done about it, and the label of its button. */
+  /** Remedy that a button offers, and the button's label. */
   onAgain?(): void
   label?: string
 }
 
-/** Tells a person what went wrong. Screen readers announce it at once. */
+/** Shows a problem. Screen readers announce it at once. */
 export function ErrorNotice({ problem, onAgain, label = 'Try again' }: ErrorNoticeProps) {
   return (
     <div class="problem" role="alert">

@@ -8,7 +8,7 @@ interface SegmentsProps<Value> {
   onChange(value: Value): void
 }
 
-/** One of a few choices, all of which are visible. */
+/** Radio buttons for a few choices, all visible. */
 export function Segments<Value>({ legend, choices, chosen, onChange }: SegmentsProps<Value>) {
   return (
     <fieldset class="segments">
@@ -32,7 +32,7 @@ export function StatusFilter(props: Pick<SegmentsProps<JobStatus | undefined>, '
 
 interface SelectFilterProps {
   label: string
-  /** What stands for no filter. */
+  /** Label of the choice without a filter. */
   all: string
   choices: Iterable<readonly [value: string, label: string]>
   chosen: string | undefined

@@ -1,16 +1,16 @@
 const focusable = 'a[href], button:not(:disabled), input:not(:disabled), select, summary'
 
 /**
- * An element may disappear while it has the focus: a row with its last button, a message that was answered. Browsers
- * then focus nothing, and people who use a keyboard or a screen reader are back at the top. Here the focus moves to
- * what is next to it.
+ * Keeps the focus near an element that disappears while focused: a row with its last button, a message that was
+ * answered. Browsers would focus nothing, which puts people who use a keyboard or a screen reader back at the top. The
+ * focus moves to a control in the same list item, or else to the heading.
  */
 export function keepFocus(root: HTMLElement): void {
-  /** The focused element and what it lies in, inside out. */
+  /** The focused element and its ancestors, innermost first. */
   let path: Element[] = document.activeElement === document.body ? [] : withAncestors(document.activeElement)
   root.addEventListener('focusin', ({ target }) => (path = target instanceof Element ? withAncestors(target) : []))
   root.addEventListener('focusout', ({ target, relatedTarget }) => {
-    // A click on nothing takes the focus away on purpose; a removed element is no longer connected.
+    // A click on nothing removes the focus on purpose; a removed element is no longer connected.
     if (relatedTarget === null) setTimeout(() => target === path[0] && path[0]?.isConnected && (path = []))
   })
   new MutationObserver(() => {

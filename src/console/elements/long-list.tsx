@@ -2,7 +2,7 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks'
 import { listen } from './listen.js'
 
-/** Rows are made this far beyond the view: for a quick scroll, and for the Tab key. */
+/** Rows are rendered this far beyond the view, for quick scrolling and for the Tab key. */
 const marginPixels = 600
 /** Assumed height of a row, until one was measured. */
 const rowPixels = 66
@@ -15,7 +15,7 @@ export interface RowPlace {
   'aria-setsize': number
 }
 
-/** The scroll position of the list, for when it is shown again. */
+/** Scroll position of the list, restored when the list is shown again. */
 export class ListPosition {
   scrollTop = 0
   /** The part in view, in pixels from the top of the list. */
@@ -30,14 +30,14 @@ interface LongListProps {
   ids: readonly string[]
   count: number
   position: ListPosition
-  /** Called whenever something was shown, with the rows in view. */
+  /** Called after each rendering, with the rows in view. */
   onView(from: number, to: number): void
   children(index: number, place: RowPlace): ComponentChildren
 }
 
 /**
- * A list of any length, of which only the rows in view, those near and the one with the focus are in the document. Rows
- * are as high as they like: they are measured, and what is in view stays where it is when others turn out higher.
+ * A list of any length. Only the rows in or near the view, and the row with the focus, are in the document. Rows may
+ * have any height: they are measured, and rows in view keep their place when others turn out higher.
  */
 export function LongList({ label, ids, count, position, onView, children }: LongListProps) {
   const list = useRef<HTMLUListElement>(null)
@@ -107,7 +107,7 @@ function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: numb
   return { rows: rows.map((index) => ({ index, top: tops[index] ?? 0 })), from, to, height: tops[count] ?? 0 }
 }
 
-/** Where each row begins, and finally where the last one ends. */
+/** Top of each row, and finally the bottom of the last one. */
 function topsOf(ids: Ids, count: number, heights: ReadonlyMap<string, number>): number[] {
   let sum = 0
   for (const height of heights.values()) sum += height
@@ -120,7 +120,7 @@ function topsOf(ids: Ids, count: number, heights: ReadonlyMap<string, number>): 
   return tops
 }
 
-/** The row in which a pixel lies, or the nearest. */
+/** Index of the row at a pixel, or of the nearest row. */
 function placeAt(tops: readonly number[], pixel: number): number {
   let [low, high] = [0, tops.length - 2]
   while (low < high) {
@@ -139,7 +139,7 @@ function rowOf(element: Element | null): string | undefined {
   return element?.closest<HTMLElement>('[data-job]')?.dataset.job
 }
 
-/** @returns whether a row has another height than was known */
+/** @returns whether the height of any row has changed */
 function measure(list: HTMLElement | null, heights: Map<string, number>): boolean {
   let isNew = false
   for (const row of list?.children ?? []) {

@@ -5,14 +5,14 @@ import { Button } from './button.js'
 interface Toast {
   text: string
   action?: { label: string; run(): void }
-  /** It stays until it is answered. */
+  /** Whether the toast stays until it is answered. */
   isLasting?: boolean
 }
 
 export interface Messages {
-  /** Tells screen readers something that others see. */
+  /** Tells screen readers what other people see. */
   announce(text: string): void
-  /** Shows and announces it for some seconds. */
+  /** Shows a toast for some seconds, and announces it. */
   show(toast: Toast): void
 }
 
@@ -22,13 +22,10 @@ export function useMessages(): Messages {
   return useContext(MessagesContext)
 }
 
-/** As long as a deletion can be undone. */
+/** How long a toast is shown, and a deletion can be undone. */
 export const toastMs = 8000
 
-/**
- * Where the page reports events by itself. An event does not replace a toast that can be answered, for example by
- * "Undo".
- */
+/** Shows the messages of the page. News does not replace a toast that can be answered, for example by "Undo". */
 export function MessageBoard({ children }: { children: ComponentChildren }) {
   const [spoken, setSpoken] = useState('')
   const [news, showNews, hideNews] = useToast()

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 
 /**
- * What is answered, undefined until then. Asks anew when one of the inputs has changed.
+ * Result of a request, undefined until it arrives. Repeats the request when an input has changed.
  *
- * @param onError without it, there is no answer and that is all
+ * @param onError without it, errors are ignored
  */
 export function useAnswer<Answer>(
   ask: (signal: AbortSignal) => Promise<Answer> | undefined,

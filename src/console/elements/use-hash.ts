@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** With a question mark, or empty. */
+/** Query string with a question mark, or empty. */
 export function queryOf(filters: object): string {
   const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value))
   return query.size > 0 ? `?${query.toString()}` : ''
 }
 
-/** What the hash of the address says, also when it changes. */
+/** Reads the hash of the address, and again whenever it changes. */
 export function useHash<Value>(read: (hash: string) => Value): Value {
   const [value, setValue] = useState(() => read(location.hash))
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { Button } from './button.js'
 
-/** How long a part of the song a picture shows. */
+/** Buttons for how much of the song a picture shows. */
 export function ZoomButtons({ onZoom }: { onZoom(factor: number): void }) {
   return (
     <span class="zoom">

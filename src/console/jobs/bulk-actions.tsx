@@ -3,7 +3,7 @@ import { hasEnded } from '../../client/client.js'
 import type { JobCommands } from './job-commands.js'
 import type { Place } from './job-list.js'
 
-/** What can be done with several songs. */
+/** Actions on several songs. */
 export function BulkActions({ selected, commands }: { selected: readonly Place[]; commands: JobCommands }) {
   const done = selected.filter(({ status }) => status === 'SUCCEEDED')
   const failed = selected.filter(({ status }) => status === 'FAILED')

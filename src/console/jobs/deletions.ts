@@ -7,11 +7,11 @@ import { explained } from './explained.js'
 export interface Deletions {
   /** Jobs that are no longer shown, though the service may still have them. */
   hidden: ReadonlySet<string>
-  /** Hides the jobs now and deletes them when the time to undo it is over. */
+  /** Hides the jobs now, and deletes them once it can no longer be undone. */
   remove(jobs: readonly { id: string; name: string | null }[]): void
 }
 
-/** A deletion can be undone for some seconds: the service is asked only afterwards, or when the page is left. */
+/** Deletions that can be undone for some seconds: the request is sent afterwards, or when the page is left. */
 export function useDeletions(client: Client): Deletions {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set())
   const pending = useRef(new Map<string, ReturnType<typeof setTimeout>>())

@@ -8,7 +8,7 @@ import type { Uploads } from '../uploads/upload-queue.js'
 
 export type NamedJob = Pick<Job, 'id' | 'name'>
 
-/** What a person can do with jobs, one or many. The message board shows what goes wrong. */
+/** Actions on one or many jobs. The message board shows errors. */
 export interface JobCommands {
   stop(jobs: readonly NamedJob[]): Promise<void>
   remove(jobs: readonly NamedJob[]): void

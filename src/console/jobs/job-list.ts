@@ -6,25 +6,25 @@ import type { ListFilters } from '../route.js'
 import { explained } from './explained.js'
 import type { Explanation } from '../words/first-words.js'
 
-/** Jobs of the first page, and of others. */
+/** Number of jobs on the first page, and on others. */
 const [pageSize, furtherSize] = [50, 100]
 /** Small, because a search answers after every pause in typing. */
 const foundSize = 15
 const dayMs = 24 * 60 * 60 * 1000
 
-/** What the list keeps of each job; the store has the rest for those used lately. */
+/** The list's entry of a job; the store has the rest of jobs that were used recently. */
 export interface Place {
   id: string
   createdAt: string
   name: string | null
   status: JobStatus
-  /** Revision of the request, or of the change, that put it here. */
+  /** Revision of the request, or of the change, that added the entry. */
   revision: number
 }
 
 /**
- * The jobs that pass the filters, newest first, as far down as they were read, and live: changes from the stream appear
- * in it at once. Pages of it are read when they come into view.
+ * The jobs that pass the filters, newest first, down to where they were read. The list is live: changes from the stream
+ * appear at once. Its pages are read when they come into view.
  */
 export class JobList {
   places: Place[] = []
@@ -41,10 +41,10 @@ export class JobList {
   #further = 0
   #hasMore = true
   #readAt = 0
-  /** When a search may have missed a job; answers to requests before that have missed it. */
+  /** Revision at which a search may have missed a job; answers to earlier requests lack it. */
   #outdatedAt = 0
   #failedAt = 0
-  /** What was heard since the last request, whose answer is older than that. */
+  /** Changes since the last request, which its answer may lack. */
   #heard = new Map<string, Job | undefined>()
   readonly #stop = new AbortController()
   readonly #unsubscribe: () => void
@@ -72,7 +72,7 @@ export class JobList {
     this.#unsubscribe()
   }
 
-  /** Where to read, if some of these places, or the first, were not read since the connection was opened. */
+  /** Place to read from, if some of these places, or the first, were not read since the connection was opened. */
   oldOf(from: number, to: number): number | undefined {
     const { connectedAt } = this.#jobs
     if (this.isLoading || (this.problem && this.#failedAt > connectedAt)) return undefined
@@ -111,11 +111,11 @@ export class JobList {
     this.#changed()
   }
 
-  /** A page of the jobs below one. */
+  /** Merges a page of the jobs below `above`. */
   #take({ jobs, next, total }: JobPage, above: Place | undefined, revision: number): void {
     const last = next === undefined ? undefined : jobs.at(-1)
     const end = this.places.at(-1)
-    // Places that belong to the page, but were not found, are gone.
+    // Drops the places within the page that it does not contain.
     const kept = this.places.filter((place) => {
       const isBeside = (above && !isFurtherDown(place, above)) || (last && isFurtherDown(place, last))
       if (!isBeside) this.#byId.delete(place.id)
@@ -136,7 +136,7 @@ export class JobList {
     this.#jobs.read(jobs, revision)
   }
 
-  /** Puts a job where it belongs, if it does. @param job undefined if it was deleted */
+  /** Adds, updates or removes a job. @param job undefined if it was deleted */
   #put(id: string, job: Job | undefined): void {
     const place = this.#byId.get(id)
     const end = this.places.at(-1)
@@ -146,7 +146,7 @@ export class JobList {
       this.#byId.delete(id)
       this.places.splice(this.places.indexOf(place), 1)
     } else if (isHere && this.isRead && !this.filters.search) {
-      // A job of a later page comes with that page.
+      // A job of a later page arrives with that page.
       if (this.#hasMore && (!end || isFurtherDown(job, end))) return
       const made = placeOf(job, this.#jobs.next())
       const at = this.places.findIndex((other) => isFurtherDown(other, made))
@@ -193,10 +193,10 @@ export function shownLists(client: Client, jobs: JobStore) {
   let newest: JobList | undefined
   let shown: JobList | undefined
   const lists = {
-    /** Renders. */
+    /** Set by the page to render. */
     changed: (): void => undefined,
 
-    /** What a search found is shown until the next one has found something. */
+    /** Shows the results of a search until the next search is answered. */
     of(filters: ListFilters): { shown: JobList; newest: JobList } {
       const now =
         newest && same(newest.filters, filters) ? newest : new JobList(client, jobs, filters, () => lists.changed())

@@ -6,7 +6,7 @@ import type { Uploads } from '../uploads/upload-queue.js'
 
 type NamedJob = Pick<Job, 'id' | 'name'>
 
-/** What is asked of the service when a person presses a button of jobs. */
+/** Cancels the jobs, then throws the first error if there was one. */
 export async function stopJobs(client: Client, jobs: readonly NamedJob[]): Promise<void> {
   // A job that is gone must not keep the others running.
   const answers = await Promise.allSettled(jobs.map(({ id }) => client.cancelJob(id)))
@@ -20,7 +20,7 @@ export async function repeatJobs(
   jobs: readonly NamedJob[],
   { uploads, show, created }: { uploads: Uploads; show: Messages['show']; created(id: string): void },
 ): Promise<void> {
-  // In the message's own button, because browsers open the file dialog only right after a press.
+  // By a button of the message, because browsers open the file dialog only right after a press.
   const askForFile = (job: Job, again: NewJob) =>
     show({
       text: `The service no longer has the file of ${job.name ?? 'this song'}.`,

@@ -6,7 +6,7 @@ export type SentAgain =
   /** The service has removed the uploaded file, as it does when a job ends. */
   | { kind: 'file-needed'; job: NewJob }
 
-/** Makes a job like an earlier one, from the same input if the service can still reach it. */
+/** Creates a job like an earlier one, from the same input if the service can still reach it. */
 export async function sendAgain(client: Client, job: Job): Promise<SentAgain> {
   const again: NewJob = {
     workflow: job.workflow.id,

@@ -5,7 +5,7 @@ import type { Client } from '../service/page-client.js'
 import { useMessages } from '../elements/messages.js'
 import { explain, whenWords } from '../words/words.js'
 
-/** Webhook receivers of the application that fail; nothing where all of them answer. */
+/** The application's failing webhook receivers; nothing where all receivers answer. */
 export function FailingReceivers({ client }: { client: Client }) {
   const [receivers, setReceivers] = useState<readonly WebhookReceiver[]>([])
   const { show } = useMessages()

@@ -11,7 +11,7 @@ import type { Session } from '../session/session.js'
 import { UsedThisMonth } from './used-this-month.js'
 import { explain, type Explanation, whenWords } from '../words/words.js'
 
-/** Keys of the application: listed, made and ended while the service runs. */
+/** Lists, creates and revokes the application's keys while the service runs. */
 export function KeysPage({ client, session }: { client: Client; session: Session['session'] }) {
   const [keys, setKeys] = useState<readonly ApiKey[]>()
   const [made, setMade] = useState<IssuedKey>()

@@ -17,7 +17,7 @@ export function qrCode(text: string): QrCode {
   return grid.modules
 }
 
-/** All bytes that a version has room for. */
+/** Capacity of a version, in bytes. */
 function bytesOf(version: number): number {
   let modules = (16 * version + 128) * version + 64
   if (version >= 2) {
@@ -31,7 +31,7 @@ function dataBytesOf(version: number): number {
   return bytesOf(version) - (checkBytes[version - 1] ?? 0) * (blockCounts[version - 1] ?? 0)
 }
 
-/** The kind of content (bytes), its length, and padding. */
+/** Puts the kind of content (bytes) and their number before the bytes, and pads them. */
 function framed(bytes: Uint8Array, version: number): Uint8Array {
   const data = new Uint8Array(dataBytesOf(version))
   const head = version < 10 ? [4, bytes.length] : [4, bytes.length >> 8, bytes.length]

@@ -2,7 +2,7 @@ import type { Client } from '../service/page-client.js'
 import { durationWords } from '../words/job-words.js'
 import { useAnswer } from '../elements/use-answer.js'
 
-/** What the application has used, by workflow; nothing where it has used none, or where nobody counts. */
+/** Usage of the application by workflow; nothing without usage, or where the service keeps no ledger. */
 export function UsedThisMonth({ client }: { client: Client }) {
   const totals = useAnswer(() => client.usage({ groupBy: ['workflow'] }), [client])
   if (!totals || totals.length === 0) return null

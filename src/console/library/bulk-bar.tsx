@@ -11,7 +11,7 @@ interface BulkBarProps {
   commands: JobCommands
 }
 
-/** Selects all songs of the list; while some are selected, shows what can be done with them. */
+/** Selects all songs of the list; while some are selected, shows the actions on them. */
 export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
   return (
     <div class="flow bulk screen">

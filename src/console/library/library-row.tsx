@@ -63,7 +63,7 @@ export function LibraryRow({ client, job, place, isChosen, onChoose, commands }:
   )
 }
 
-/** What is known about the remaining time. */
+/** Progress and time left of a running job, or the place of a waiting one. */
 function Rest({ job, name }: { job: Job; name: string }) {
   const seconds = useSecondsUntil(job.estimate?.endsAt)
   if (job.status === 'QUEUED' && job.queuePosition) return <span class="quiet">{positionWords(job.queuePosition)}</span>

@@ -58,7 +58,7 @@ export function Library(props: LibraryProps) {
   const choose = (ids: readonly string[], isChosen: boolean) =>
     setChosen((all) => new Set(isChosen ? [...all, ...ids] : [...all].filter((id) => !ids.includes(id))))
 
-  // The focus was on a row that is being removed: it moves to the next one, or to the heading.
+  // Moves the focus from a row that is being removed to the next one, or to the heading.
   const removing: JobCommands = {
     ...commands,
     remove(gone) {
@@ -159,7 +159,7 @@ export function Library(props: LibraryProps) {
   )
 }
 
-/** The list of these filters, read as far as it is looked at. */
+/** The list for these filters, read as far as it is in view. */
 function useList(store: JobStore, lists: ShownLists, filters: ListFilters) {
   const [, render] = useReducer((times: number) => times + 1, 0)
   useChanges(store)

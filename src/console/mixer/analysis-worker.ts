@@ -20,7 +20,7 @@ async function* blocksOf(port: MessagePort): AsyncGenerator<AudioBlock> {
     const next = new Promise<Float32Array | undefined>((resolve) => {
       port.onmessage = ({ data }: MessageEvent<Float32Array | undefined>) => resolve(data)
     })
-    // The next block is requested when it is needed, so that few are in memory.
+    // Requests the next block only when it is needed, so that few are in memory.
     port.postMessage(undefined)
     const plane = await next
     if (!plane) return

@@ -12,14 +12,14 @@ interface ExportButtonProps {
   tracks: readonly PlayerTrack[]
   song: string
   mix: Record<string, TrackMix>
-  /** What is exported: the whole track or the loop. Waits until it is made. */
+  /** Part to export: the whole track or the loop. The export waits until it is made. */
   part: Loop
 }
 
 const mp3Rates = [32_000, 44_100, 48_000]
 const keptMs = 60_000
 
-/** Saves what is heard as a file; while it is made, the same button stops it. */
+/** Saves the mix as a file; while the file is made, the same button cancels it. */
 export function ExportButton({ player, tracks, song, mix, part }: ExportButtonProps) {
   const [format, setFormat] = useState<ExportFormat>('16')
   const [share, setShare] = useState<number>()

@@ -1,4 +1,4 @@
-/** Those of the service's formats that a mix can have. */
+/** Formats of the service in which a mix can be exported. */
 export type ExportFormat = '16' | '24' | 'flac24' | 'mp3'
 
 export const exportFormats: Record<ExportFormat, { label: string; extension: string }> = {

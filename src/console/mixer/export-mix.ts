@@ -8,10 +8,10 @@ import type { ExportFormat } from './export-formats.js'
 import type { PlayerTrack } from '../player/player.js'
 import { breath, type HeardMix, renderMix } from './rendered-mix.js'
 
-/** Share of the progress; the rest is the encoder's. */
+/** Rendering's share of the progress; encoding has the rest. */
 const renderingShare = 0.85
 
-/** The tracks as they are heard, as one file, turned down as far as is needed to avoid clipping. */
+/** Mixes the tracks as they are heard into one file, attenuated as far as is needed to avoid clipping. */
 export async function exportMix(
   tracks: readonly PlayerTrack[],
   { format, ...heard }: HeardMix & { format: ExportFormat },

@@ -5,7 +5,7 @@ export interface HeardTrack {
   gain: number
   /** -1 (left) to 1 (right). */
   pan: number
-  /** Its highest sample in each of several stretches, the same ones for all tracks; 1 where that is not known. */
+  /** Highest sample of each stretch, with the same stretches for all tracks; 1 where it is unknown. */
   highest?: Float32Array
 }
 
@@ -16,8 +16,8 @@ export function panned(pan: number): { crossed: number; kept: number } {
 }
 
 /**
- * The factor by which a mix is turned down so that no sample of it can be above full scale. 1 for the unchanged song;
- * changes without a step.
+ * Factor that attenuates a mix so that no sample can be above full scale. 1 for the unchanged song; it changes without
+ * a step.
  *
  * @param isWhole whether the tracks add up to the song, which is not above full scale
  */

@@ -6,7 +6,7 @@ export interface NamedLoop extends Loop {
   name: string
 }
 
-/** How a person plays a song. */
+/** A person's settings for a song. */
 export interface KeptSong {
   lanes: Record<string, LaneSettings>
   masterVolume: number
@@ -18,7 +18,7 @@ export interface KeptSong {
   beats: BeatSwitches
 }
 
-/** What the person has switched on for the beats. */
+/** Switches for the beats. */
 export interface BeatSwitches {
   isSnapping: boolean
   isClicking: boolean
@@ -26,10 +26,10 @@ export interface BeatSwitches {
 }
 
 const prefix = 'stemwork.song '
-/** The most recently played songs. */
+/** How many of the most recently played songs are kept. */
 const mostSongs = 40
 
-/** What this device keeps of a job, in case its page is loaded again. */
+/** Settings for a job that this device has kept, in case the page is loaded again. */
 export function keptSong(jobId: string): Partial<KeptSong> {
   try {
     return JSON.parse(localStorage.getItem(prefix + jobId) ?? '{}') as Partial<KeptSong>

@@ -24,7 +24,7 @@ export interface LaneSettings {
 interface LaneProps {
   stem: Stem
   rhythm: SongRhythm | undefined
-  /** Digit that switches it, from 1. */
+  /** Digit key that mutes the lane, from 1. */
   digit: number
   picture: LaneView
   view: ViewWindow
@@ -88,7 +88,7 @@ interface LevelProps extends Pick<LaneProps, 'settings' | 'onChange'> {
   title: string
 }
 
-/** How loud a stem is, and on which side. */
+/** Volume and pan of a stem. */
 function Level({ name, title, settings: { volume, pan }, onChange }: LevelProps) {
   return (
     <div class="volume">

@@ -15,7 +15,7 @@ interface LoopsProps {
 const mostLoops = 50
 const longestName = 60
 
-/** The loop that is played, and those that have a name. */
+/** The current loop, and the loops that were kept by name. */
 export function Loops({ loop, loops, onLoop, onKeep }: LoopsProps) {
   const [name, setName] = useState('')
   const chosen = loops.findIndex(({ from, to }) => from === loop?.from && to === loop.to)

@@ -83,7 +83,7 @@ export function openMediaKeys(player: Player, song: HeardSong): { tell(kept: Kep
   }
 }
 
-/** As a WAV file of 8 bits. */
+/** As an 8-bit WAV file. */
 function silence(): Blob {
   const bytes = silenceSeconds * silenceRate
   const view = new DataView(new ArrayBuffer(44 + bytes))

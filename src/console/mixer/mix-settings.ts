@@ -6,11 +6,11 @@ import { isWholeSong } from '../words/stem-names.js'
 import type { Stem } from '../sources/stems.js'
 
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1, pan: 0 }
-/** Besides the accompaniments: the guide contains them, too, and the click is only for those who want it. */
+/** Muted at first beside accompaniments: the guide contains them, too, and the click is optional. */
 const mutedAtFirst = ['guide', 'click']
 const masterStep = 0.05
 const clickVolume = 0.5
-/** The most by which the service rounds peaks. */
+/** Maximum rounding error of the service's peaks. */
 const peakStep = 1 / 128
 
 /** In the original nothing is muted; the settings of the mix are kept. */
@@ -18,14 +18,14 @@ function inOriginal(set: LaneSettings): LaneSettings {
   return { ...set, isMuted: false, isSolo: false }
 }
 
-/** How a track is heard. */
+/** Gain and pan of a track in the mix. */
 export interface TrackMix {
   /** Factor of its samples, without the master volume. */
   gain: number
   pan: number
 }
 
-/** What the person has set, and how loud each track is for it. */
+/** The person's settings, and the resulting mix of each track. */
 export interface MixSettings {
   of(name: string): LaneSettings
   change(name: string, changesOf: (now: LaneSettings) => Partial<LaneSettings>): void

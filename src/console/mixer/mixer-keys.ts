@@ -2,7 +2,7 @@ import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect } from 'preact/hooks'
 import { listen } from '../elements/listen.js'
 
-/** What keys do in the player. */
+/** Actions of the player's keys. */
 export interface MixerActions {
   toggle(): void
   step(seconds: number): void
@@ -22,7 +22,7 @@ export interface MixerActions {
 
 export const stepSeconds = 5
 
-/** For the list of keys that the page shows. */
+/** Texts for the page's list of keys. */
 export const keyTexts: readonly (readonly [keys: string, meaning: string])[] = [
   ['Space', 'Play or pause'],
   ['← →', 'Skip back or forward 5 seconds'],
@@ -39,7 +39,7 @@ export const keyTexts: readonly (readonly [keys: string, meaning: string])[] = [
 
 /** Keys work wherever the focus is, unless they mean something to the element in focus. */
 export function useMixerKeys(actions: MixerActions): void {
-  // Before it is painted, so that no key is lost that is pressed as soon as the player is visible.
+  // Before painting, so that a key that is pressed as soon as the player is visible is not lost.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
@@ -94,7 +94,7 @@ const acts: Record<string, Act | undefined> = {
   o: (actions) => actions.original(),
 }
 
-/** False for a key without a meaning here. */
+/** False if the key has no action. */
 function perform({ code, key, shiftKey }: KeyboardEvent, actions: MixerActions): boolean {
   const digit = /^(?:Digit|Numpad)([1-9])$/.exec(code)?.[1]
   if (digit !== undefined) {

@@ -27,15 +27,15 @@ interface MixerProps {
   stems: readonly Stem[]
   song: string
   artist?: string
-  /** The rhythm, where the job has found it. */
+  /** Rhythm that the job has found. */
   found?: SongRhythm
-  /** The song, which is heard where its stems are not made yet. */
+  /** The original song, played where its stems are not made yet. */
   whole?: PcmSource
-  /** Undefined before there is one. */
+  /** Undefined before the job exists. */
   jobId: string | undefined
-  /** What is still to be done. */
+  /** Progress of a job that has not ended. */
   work?: ComponentChildren
-  /** What is known of its beats, at first and when they are found. */
+  /** Called with the known rhythm, at first and when one is found. */
   onRhythm?(rhythm: SongRhythm | undefined): void
 }
 

@@ -14,14 +14,14 @@ import { type ViewWindow, zoomed } from '../pictures/view-window.js'
 import { explain, type Explanation, outputWords } from '../words/words.js'
 import { ZoomButtons } from '../elements/zoom-buttons.js'
 
-/** What `service/notes` writes. */
+/** Result of `service/notes`. */
 interface NotesReport {
   seconds: number
   tempo: number
   tracks: { name: string; notes: Note[] }[]
 }
 
-/** The notes that a job has found, to look at and to listen to. */
+/** Shows and plays the notes that a job has found. */
 export function PianoRoll({ files }: { files: ResultFiles }) {
   const [problem, setProblem] = useState<Explanation>()
   const report = useAnswer(
@@ -97,7 +97,7 @@ interface TracksProps {
   onChange(off: readonly string[]): void
 }
 
-/** Which tracks are seen and heard. */
+/** Checkboxes for the tracks to show and play. */
 function Tracks({ tracks, off, onChange }: TracksProps) {
   return tracks.map(({ name, notes }) => (
     <label key={name} class="check" style={{ accentColor: `var(--${stemColour(name)})` }}>

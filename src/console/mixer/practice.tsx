@@ -11,7 +11,7 @@ const octave = 12
 const canStretch = 'AudioWorklet' in globalThis
 const needsHttps = 'Changing tempo and pitch needs https.'
 
-/** @returns what to tell the person */
+/** @returns the message for the person */
 export function changeTempo(player: Player, steps: number): string {
   if (!canStretch) return needsHttps
   const tempo = Math.round((player.tempo + steps * tempoStep) * 100) / 100
@@ -19,7 +19,7 @@ export function changeTempo(player: Player, steps: number): string {
   return `Tempo ${tempoWords(player.tempo)}`
 }
 
-/** @returns what to tell the person */
+/** @returns the message for the person */
 export function changeSemitones(player: Player, steps: number): string {
   if (!canStretch) return needsHttps
   player.setSemitones(Math.max(-octave, Math.min(octave, player.semitones + steps)))
@@ -29,7 +29,7 @@ export function changeSemitones(player: Player, steps: number): string {
 /** Wide enough for any of its texts, so that nothing moves when the beats are known. */
 const findStyle = { minWidth: '9rem', textAlign: 'left' }
 
-/** How the song is played: its tempo, and its pitch in semitones. */
+/** Controls for the tempo, and for the pitch in semitones. */
 export function Practice({ player, beats, canFind }: { player: Player; beats: Beats; canFind: boolean }) {
   const { tempo, semitones } = player
   return (

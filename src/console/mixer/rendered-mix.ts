@@ -27,14 +27,14 @@ export interface RenderedMix {
 const blockSamples = 8192
 const pieceSamples = 2 ** 17
 
-/** The tracks as they are heard, in `Blob`s, which browsers keep outside of the page's memory. */
+/** Renders the tracks as they are heard into `Blob`s, which browsers keep outside of the page's memory. */
 export async function renderMix(tracks: readonly PlayerTrack[], options: HeardMix): Promise<RenderedMix> {
   const { mix, tempo, semitones, from, to, signal, onProgress } = options
   const sampleRate = tracks[0]?.source.sampleRate ?? 0
   const [first, end] = [Math.round(from * sampleRate), Math.round(to * sampleRate)]
   const mixes = tracks.map(({ name }) => mix[name] ?? { gain: 0, pan: 0 })
   const sum = mixSum(mixes, Math.round((end - first) / tempo))
-  // As in playback, all tracks decide how each is stretched, even those that are silent.
+  // As in playback, all tracks, even silent ones, decide how each is stretched.
   const change =
     tempo === 1 && semitones === 0
       ? undefined
@@ -65,7 +65,7 @@ export async function renderMix(tracks: readonly PlayerTrack[], options: HeardMi
   return sum.finish()
 }
 
-/** Lets the page do other work; unlike a timer, not slowed down while the page is hidden. */
+/** Yields to the page's other work; unlike a timer, not throttled while the page is hidden. */
 export function breath(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel()
@@ -84,14 +84,14 @@ function padded(plane: Float32Array | undefined, count: number): Float32Array {
   return whole
 }
 
-/** Sums up tracks, as loud and as far to one side as each is heard. */
+/** Sums up tracks with their gain and pan. */
 function mixSum(mixes: readonly TrackMix[], samples: number) {
   const pieces: Blob[] = []
   const [sumLeft, sumRight] = [new Float32Array(pieceSamples), new Float32Array(pieceSamples)]
   let [filled, missing, highest] = [0, samples, 0]
   const flush = () => {
     const planes = [sumLeft.slice(0, filled), sumRight.slice(0, filled)]
-    // In a variable of its own: one that closures share is slow to write.
+    // A local variable: one that closures share is slow to write.
     let peak = highest
     for (const plane of planes) for (const sample of plane) peak = Math.max(peak, Math.abs(sample))
     highest = peak
@@ -110,7 +110,7 @@ function mixSum(mixes: readonly TrackMix[], samples: number) {
         const [left, right] = [planes[2 * index], planes[2 * index + 1]]
         if (gain === 0 || !left || !right) continue
         const { crossed, kept } = panned(pan)
-        // What goes to the other side, and what stays there.
+        // Factors of both input channels, for each output channel.
         const toLeft = pan < 0 ? { left: 1, right: crossed } : { left: pan > 0 ? kept : 1, right: 0 }
         const toRight = pan > 0 ? { left: crossed, right: 1 } : { left: 0, right: pan < 0 ? kept : 1 }
         addScaled(sumLeft, filled, left, gain * toLeft.left, count)

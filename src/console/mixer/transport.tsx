@@ -27,7 +27,7 @@ const pictures = [
   ['spectrogram', 'Spectrogram'],
 ] as const
 
-/** Play, position, and what concerns all lanes. */
+/** Playback, position, and controls for all lanes. */
 export function Transport(props: TransportProps) {
   const { player, picture, mix, hasOriginal } = props
   return (

@@ -4,7 +4,7 @@ import { clickName, type CountIn, type Loop, type PlayerTrack } from '../player/
 import { clicksOf, countInTo, onBeats, type SongRhythm } from '../player/rhythm.js'
 import type { Stem } from '../sources/stems.js'
 
-/** The beats of a song, once they are known, and what is done with them. */
+/** The beats of a song, once they are known, and the switches for their use. */
 export interface Beats {
   rhythm: SongRhythm | undefined
   /** How much of the song is analysed; undefined while no analysis runs. */
@@ -13,7 +13,7 @@ export interface Beats {
   find(): void
   switches: BeatSwitches
   change(switches: Partial<BeatSwitches>): void
-  /** The stems, with the clicks if they are wanted. */
+  /** The stems, and the click track if it is wanted. */
   tracks: readonly PlayerTrack[]
   countIn(position: number): CountIn | undefined
   snapped(loop: Loop): Loop
@@ -23,7 +23,7 @@ const atFirst: BeatSwitches = { isSnapping: true, isClicking: false, isCountedIn
 
 interface BeatOptions {
   kept: Partial<KeptSong>
-  /** What the job has found. */
+  /** Rhythm that the job has found. */
   found: SongRhythm | undefined
   onError(error: unknown): void
 }

@@ -6,7 +6,7 @@ export function useWakeLock(isPlaying: boolean): void {
     // Only available on secure pages.
     if (!isPlaying || !('wakeLock' in navigator)) return undefined
     let lock: Promise<WakeLockSentinel | undefined> | undefined
-    // The browser takes it away while the page is hidden, and refuses it on a low battery.
+    // The browser releases the lock while the page is hidden, and refuses it on a low battery.
     const take = () => {
       if (!document.hidden) lock = navigator.wakeLock.request('screen').catch(() => undefined)
     }

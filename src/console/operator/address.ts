@@ -1,7 +1,7 @@
 import { queryOf } from '../elements/use-hash.js'
 import type { JobFilters } from './service.js'
 
-/** What the page shows: kept in the address, so that links and the back button lead there. */
+/** The page that is shown, kept in the address for links and the back button. */
 export type Address = { name: 'overview' } | { name: 'jobs'; filters: JobFilters } | { name: 'job'; id: string }
 
 export function jobsAddress(filters: JobFilters = {}): string {

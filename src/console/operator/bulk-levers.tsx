@@ -32,7 +32,7 @@ interface BulkLeversProps {
   onError(error: unknown): void
 }
 
-/** Cancels, retries or deletes all that the search finds, page after page. */
+/** Cancels, retries or deletes all jobs that the search finds, page after page. */
 export function BulkLevers({ filters, onDone, onError }: BulkLeversProps) {
   const [result, setResult] = useState<string>()
   const run = async (action: BulkAction, word: string) => {

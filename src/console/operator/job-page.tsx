@@ -26,7 +26,7 @@ interface JobPageProps {
   onError(error: unknown): void
 }
 
-/** All that the service knows of one job. */
+/** Everything that the service knows about one job. */
 export function JobPage({ id, overview, onError }: JobPageProps) {
   const { job, isGone, load, remove } = useJob(id, overview.at, onError)
   if (isGone)
@@ -95,7 +95,7 @@ function useJob(id: string, at: number, onError: (error: unknown) => void) {
     [onError],
   )
   const remove = () => service.delete(id).then(() => setGone(true), onError)
-  // Each time the overview is read.
+  // Reloads each time the overview is read.
   useEffect(() => void load(() => service.job(id)), [id, load, at])
   return { job, isGone, load, remove }
 }
@@ -254,7 +254,7 @@ function Facts({ job }: { job: JobFacts }) {
   return <FactList title="Facts" facts={facts} />
 }
 
-/** The query of a signed link opens the file, and must not be shown. */
+/** The query of a signed link grants access to the file, and must not be shown. */
 function shownParams(params: unknown): string {
   return JSON.stringify(params, (_, value: unknown) =>
     typeof value === 'string' && /^https?:[^?]*\?.*\bsignature=/.test(value) ? `${value.split('?', 1)[0]}?…` : value,

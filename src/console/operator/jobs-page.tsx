@@ -26,7 +26,7 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
       const own = ++latest.current
       try {
         const found = await service.jobs({ status, workflow, app, text, error, after })
-        // Drops an answer if a later request has been sent.
+        // Drops the answer if a later request was sent.
         if (own === latest.current)
           setPage((before) =>
             after === undefined || !before ? found : { ...found, jobs: [...before.jobs, ...found.jobs] },
@@ -77,7 +77,7 @@ interface TextFilterProps {
 }
 
 function TextFilter({ label, text: given = '', onChange }: TextFilterProps) {
-  // Its own state until it is searched for: the page is rendered anew with each overview.
+  // Local state until it is searched for: the page is rendered again with each overview.
   const [text, setText] = useState(given)
   // Before anything can be typed: an effect after the first rendering would overwrite what was typed.
   useLayoutEffect(() => setText(given), [given])

@@ -17,13 +17,13 @@ export function ruleOf(rules: readonly Rule[], target: Target): Pick<Rule, 'stat
 
 interface LeversProps {
   target: Target
-  /** What it is, in the words of the page. */
+  /** Name of the target on the page. */
   name: string
   rules: readonly Rule[]
   onChange: OnChange
 }
 
-/** Pause, drain, open and limit. */
+/** Buttons to pause, drain, resume and limit the target. */
 export function Levers({ target, name, rules, onChange }: LeversProps) {
   const { state, maxRunning } = ruleOf(rules, target)
   return (

@@ -13,7 +13,7 @@ const figures = [
 ] as const
 type Figure = (typeof figures)[number][0]
 
-/** What an application may use, what it has used today, and a form to change it. */
+/** Quota of an application, its usage today, and a form to change the quota. */
 export function LimitsForm({ app, name }: { app: string; name: string }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const { limits, texts, setTexts, problem, isChecked, open, send } = useLimits(app, dialog)
@@ -83,7 +83,7 @@ function useLimits(app: string, dialog: RefObject<HTMLDialogElement | null>) {
       dialog.current?.close()
     } catch (error) {
       tell(error)
-      // The next try is based on the current limits; what was typed stays.
+      // The next attempt is based on the current limits; what was typed stays.
       setLimits(await service.limits(app).catch(() => loaded))
     }
   }

@@ -5,7 +5,7 @@ const height = 72
 const width = 30
 const gap = 6
 
-/** Jobs that ended in the last hour, in steps of five minutes; the same as text for those who do not see it. */
+/** Jobs that ended in the last hour, in steps of five minutes; also as text, for people who cannot see the chart. */
 export function RateChart({ overview: { rates } }: { overview: Overview }) {
   const most = Math.max(1, ...rates.map(({ succeeded, failed }) => succeeded + failed))
   const scale = (height - 4) / most

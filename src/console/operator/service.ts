@@ -12,7 +12,7 @@ import type {
 } from '../../http/operator/answers.js'
 import { queryOf } from '../elements/use-hash.js'
 
-/** The page lies at `<base>/operator`. No retries: the next overview requests again what failed. */
+/** The page lies at `<base>/operator`. No retries: the next overview repeats a failed request. */
 const baseUrl = new URL('operator', location.href.replace(/[?#].*$/, '')).href
 const connection = new Connection({ baseUrl, retries: 0 })
 
@@ -35,9 +35,9 @@ export interface Change {
   maxRunning?: number | null
 }
 
-/** Null: as for all. */
+/** Null restores the default for all applications. */
 export type LimitChange = { [Figure in keyof LimitFigures]: number | null } & {
-  /** Of the limits that were changed. If they were set since then, nothing is changed. */
+  /** Revision of the limits to change. If they were set since then, nothing is changed. */
   revision: string
 }
 

@@ -16,7 +16,7 @@ export function clockTime(at: number): string {
   return clock.format(at)
 }
 
-/** With its day, if that is not today. */
+/** The time of day, with the date if it is not today. */
 export function timeOf(at: number): string {
   return new Date(at).toDateString() === new Date().toDateString() ? clock.format(at) : day.format(at)
 }

@@ -2,7 +2,7 @@ import type { Overview } from '../../http/operator/answers.js'
 import { jobsAddress } from './address.js'
 import { durationWords } from '../words/job-words.js'
 
-/** What applications have used this month, most processor time first. */
+/** Usage of applications this month, most processor time first. */
 export function Usage({ overview: { usage, applications } }: { overview: Overview }) {
   if (usage.length === 0) return null
   const names = new Map(applications.map(({ id, name }) => [id, name]))
@@ -37,7 +37,7 @@ export function Usage({ overview: { usage, applications } }: { overview: Overvie
   )
 }
 
-/** A figure, with its name where the table has no head. */
+/** A figure, labelled for layouts without a table head. */
 export function Cell({ label, children }: { label: string; children: string }) {
   return (
     <td data-label={label} class="figure">

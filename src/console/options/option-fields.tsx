@@ -10,7 +10,7 @@ interface OptionsProps {
 }
 
 interface OptionFieldsProps extends OptionsProps {
-  /** The song whose options they are; absent for those of the next songs. */
+  /** Song that the options belong to; absent for options of the next songs. */
   id?: string
   refusals: Refusals
   onChange(choices: Choices): void
@@ -67,7 +67,7 @@ export function OptionFields({ client, choices, id, refusals, onChange }: Option
   )
 }
 
-/** How many of them are set. */
+/** Number of options that are set. */
 export function OptionCount(of: OptionsProps) {
   const settings: Settings = of.choices.settings[of.choices.workflow] ?? {}
   const count = useUsable(of).filter(({ name }) => settings[name] !== undefined).length

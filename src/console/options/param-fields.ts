@@ -2,10 +2,10 @@ import type { Client } from '../service/page-client.js'
 import { knownWorkflow } from '../service/known-workflow.js'
 import { outputWords } from '../words/first-words.js'
 
-/** What a person set, by param: as it was typed, chosen or ticked. What is absent or empty is left to the service. */
+/** A person's settings by param, as typed, chosen or ticked. Absent or empty ones are left to the service. */
 export type Settings = Record<string, string | boolean | undefined>
 
-/** How the service describes a param, as JSON Schema. */
+/** JSON Schema by which the service describes a param. */
 interface ParamSchema {
   type?: string
   format?: string
@@ -17,7 +17,7 @@ interface ParamSchema {
   exclusiveMinimum?: number
   maximum?: number
   'x-unit'?: string
-  /** What the page sends unless the person chooses otherwise; the service's own default is for programs. */
+  /** Value that the page sends unless the person chooses otherwise; the service's own default is for programs. */
   'x-suggested'?: boolean
   /** Whether its text may have several lines. */
   'x-multiline'?: boolean
@@ -29,7 +29,7 @@ interface ParamSchema {
 export interface ParamField extends ParamSchema {
   name: string
   label: string
-  /** Params that must be set for this one to have a meaning. */
+  /** Params without which this one has no effect. */
   needs: readonly string[]
 }
 
@@ -38,7 +38,7 @@ interface ParamsSchema {
   dependentRequired?: Record<string, readonly string[]>
 }
 
-/** The params of a workflow, except addresses of files and what no simple field can hold. */
+/** The params of a workflow, except addresses of files and values that no simple field can hold. */
 export async function paramFields(client: Client, workflow: string): Promise<ParamField[]> {
   const { properties = {}, dependentRequired = {} }: ParamsSchema = (await knownWorkflow(client, workflow)).params
   return Object.entries(properties)
@@ -68,14 +68,14 @@ export function paramsOf(fields: readonly ParamField[], settings: Settings): Rec
   )
 }
 
-/** The fields that have a meaning with these settings. */
+/** The fields that have an effect with these settings. */
 export function usable(fields: readonly ParamField[], settings: Settings): ParamField[] {
   return fields.filter(({ needs }) =>
     fields.every((other) => !needs.includes(other.name) || valueOf(other, settings) !== undefined),
   )
 }
 
-/** What is wrong with what was typed. */
+/** Message about an invalid number; undefined if there is none. */
 export function problemOf(field: ParamField, settings: Settings): string | undefined {
   const value = valueOf(field, settings)
   const { type, minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity } = field

@@ -5,12 +5,12 @@ interface ParamInputProps {
   id: string
   field: ParamField
   settings: Settings
-  /** Why the service refused it. */
+  /** Why the service refused the value. */
   refusal: string | undefined
   onChange(value: string | boolean | undefined): void
 }
 
-/** One param, with what it means and what is wrong with it. */
+/** Field for one param, with its description and its problem. */
 export function ParamInput({ id, field, settings, refusal, onChange }: ParamInputProps) {
   const { label, description, type, enum: names } = field
   const [isTyping, setTyping] = useState(false)

@@ -26,7 +26,7 @@ export function WorkflowChoice({ workflows, choices, onChange }: WorkflowChoiceP
   )
 }
 
-/** Nothing is sent with a wrong setting; the focus moves to it. */
+/** Whether all settings are valid. Moves the focus to an invalid one, with which nothing may be sent. */
 export function isCorrected(place: Element | null): boolean {
   const wrong = place?.querySelector<HTMLElement>('[aria-invalid="true"]')
   const options = wrong?.closest('details')

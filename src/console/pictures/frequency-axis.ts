@@ -1,7 +1,7 @@
 export const lowestHertz = 40
 export const highestHertz = 16_000
 
-/** How high a frequency is in the picture of a spectrum, 0..1. */
+/** Height of a frequency in the picture of a spectrum, 0..1. */
 export function heightOf(hertz: number): number {
   return Math.log(hertz / lowestHertz) / Math.log(highestHertz / lowestHertz)
 }

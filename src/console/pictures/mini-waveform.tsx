@@ -15,7 +15,7 @@ interface Outline {
   heights: readonly number[]
 }
 
-/** Results do not change, so outlines are kept: enough for many screens of songs. */
+/** Number of outlines to keep, as results do not change: enough for many screens of songs. */
 const mostKnown = 500
 const known = new Map<string, Promise<Outline[]>>()
 
@@ -28,7 +28,7 @@ export function MiniWaveform({ client, job }: { client: Client; job: Job }) {
     const observer = new IntersectionObserver((entered) => {
       if (!entered.some(({ isIntersecting }) => isIntersecting)) return
       observer.disconnect()
-      // The row is complete without peaks, too.
+      // Without peaks, the row is still complete.
       outlinesOf(client, job).then(
         (read) => isGone || setOutlines(read),
         () => undefined,

@@ -2,13 +2,13 @@ import type { Note } from '../player/note-player.js'
 import { canvasSize, tokenColour } from '../elements/canvas.js'
 import type { ViewWindow } from './view-window.js'
 
-/** Notes of a colour. */
+/** Notes of one colour. */
 export interface NoteLayer {
   colour: string
   notes: readonly Note[]
 }
 
-/** Keys that are shown: those of the notes, and an octave at least. */
+/** Range of shown keys: that of the notes, and at least an octave. */
 export interface Keys {
   lowest: number
   highest: number

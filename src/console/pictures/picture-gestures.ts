@@ -45,7 +45,7 @@ export function usePictureGestures(view: ViewWindow, onSeek: (seconds: number) =
   }
 }
 
-/** Marks the stretch on all pictures: one to repeat, or what is being drawn. */
+/** Marks a stretch on all pictures: the loop, or the one that is being drawn. */
 export function showLoop(
   lanes: HTMLElement | null | undefined,
   loop: Loop | undefined,

@@ -12,7 +12,7 @@ interface RulerProps {
 }
 
 const mostLabels = 10
-/** Room for one label, with some air. */
+/** Width of a label, with some space. */
 const labelPixels = 70
 const chordPixels = 40
 
@@ -35,7 +35,7 @@ interface ChordsProps extends RulerProps {
   semitones: number
 }
 
-/** The chords in view, except where one is too short for its name. Their place is there before they are known. */
+/** The chords in view, except those too short for their name. Their row is there before they are known. */
 export function Chords({ chords, semitones, ...props }: ChordsProps) {
   const { from, to } = props.view
   const labels = chords
@@ -54,7 +54,7 @@ function transposed(chord: string, semitones: number): string {
 
 interface ScaleProps extends RulerProps {
   labels: readonly { at: number; text: string }[]
-  /** The same as text for screen readers, if there is no other way. */
+  /** The labels as text for screen readers, if nothing else conveys them. */
   words?: string
 }
 

@@ -5,15 +5,15 @@ import type { Player } from '../player/player.js'
 import { following, type ViewWindow } from './view-window.js'
 import { clock } from '../words/words.js'
 
-/** Pause between two looks at the player: at least, with meters (which measure for as long), and at most. */
+/** Pause between two updates: at least, with meters (which measure for as long), and at most. */
 const [leastMs, meterMs, mostMs] = [33, 45, 250]
 
 type ShownPlayer = Pick<Player, 'isPlaying' | 'position' | 'duration'> & Partial<Pick<Player, 'loop' | 'level'>>
 
 /**
- * Shows in a section where its player is, and turns the view like a page when the position leaves it. During playback
- * it wakes only when something moves by a pixel of the screen, and writes only what has changed: writing everything in
- * each frame took half a processor.
+ * Shows the player's position in a section, and turns the view like a page when the position leaves it. During
+ * playback, it updates only when something moves by a pixel of the screen, and writes only what has changed: writing
+ * everything in each frame took half a processor.
  */
 export function useShownPosition(
   section: RefObject<HTMLElement | null>,
@@ -40,7 +40,7 @@ export function useShownPosition(
   })
 }
 
-/** @returns after how long something else is to be shown, in milliseconds */
+/** @returns milliseconds until the next update */
 function show(section: HTMLElement, player: ShownPlayer, { from, to }: ViewWindow): number {
   const { position } = player
   const pixel = pixelOf(section.querySelector('.ruler'), to - from)
@@ -58,7 +58,7 @@ function show(section: HTMLElement, player: ShownPlayer, { from, to }: ViewWindo
   return Math.max(leastMs, Math.min(meters.length > 0 ? meterMs : mostMs, waitMs))
 }
 
-/** @returns how long one of its pixels stands for */
+/** @returns seconds per pixel of the slider */
 function slide(slider: HTMLInputElement, { position, duration, isPlaying }: ShownPlayer): number {
   const words = `${clock(position)} of ${clock(duration)}`
   if (slider.getAttribute('aria-valuetext') !== words) slider.setAttribute('aria-valuetext', words)
@@ -67,7 +67,7 @@ function slide(slider: HTMLInputElement, { position, duration, isPlaying }: Show
   return pixel
 }
 
-/** How long one pixel of the screen stands for, in seconds. */
+/** Seconds per pixel of the screen. */
 function pixelOf(element: Element | null, seconds: number): number {
   return seconds / ((element?.clientWidth ?? 0) * devicePixelRatio || 1000)
 }

@@ -26,8 +26,8 @@ interface SpectrogramProps {
 }
 
 /**
- * Frequency upwards (40 Hz to 16 kHz, by octaves), time to the right, level as colour. It is read only when it is
- * shown.
+ * Frequency upwards (40 Hz to 16 kHz, by octaves), time to the right, level as colour. The stem is read only when the
+ * picture is shown.
  */
 export function Spectrogram({ stem, title, view, duration }: SpectrogramProps) {
   const canvas = useRef<HTMLCanvasElement>(null)

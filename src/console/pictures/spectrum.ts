@@ -14,8 +14,8 @@ const fft = new ComplexFft(size)
 const hann = Float64Array.from({ length: size }, (_, n) => ((1 - Math.cos((2 * Math.PI * n) / size)) * 2) / size)
 
 /**
- * The spectrum of a track at evenly spread moments, as they come: 0..1 for each of `rows` bands from 40 Hz to 16 kHz,
- * spaced by octaves, lowest first. What is read at once is bounded, and of long tracks only the moments are read.
+ * Computes the spectrum of a track at evenly spaced moments, as samples arrive: 0..1 for each of `rows` bands from 40
+ * Hz to 16 kHz, spaced by octaves, lowest first. Reads are bounded, and of long tracks only the moments are read.
  */
 export async function readSpectrum(
   source: PcmSource,

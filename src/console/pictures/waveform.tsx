@@ -20,8 +20,8 @@ interface WaveformProps {
 }
 
 /**
- * The part of the track that is in view, as bars; what was played stands out, by a second canvas that the style sheet
- * clips.
+ * Bars for the part of the track in view. A second canvas, which the style sheet clips, highlights the part that was
+ * played.
  */
 export function Waveform({ stem, rhythm, title, view, duration }: WaveformProps) {
   const measured = useAnswer<Peaks | 'none'>(() => stem.peaks.catch(() => 'none'), [stem])
@@ -65,7 +65,7 @@ function drawBars(canvas: HTMLCanvasElement, peaks: Peaks, view: ViewWindow, dur
     let peak = 0
     for (let index = from; index < Math.min(to, lowest.length); index++)
       peak = Math.max(peak, -sampleAt(lowest, index), sampleAt(highest, index))
-    // What is not made yet is drawn faintly.
+    // Parts that are not made yet are drawn faintly.
     context.globalAlpha = from < lowest.length ? 1 : 0.4
     const half = Math.max(0.75, peak * (middle - 2))
     context.beginPath()

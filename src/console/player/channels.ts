@@ -5,7 +5,7 @@ export interface Channel {
   meter: AnalyserNode
 }
 
-/** As many samples as pass between two readings of the meter. */
+/** Samples that pass between two readings of the meter. */
 export const meterSamples = 2048
 
 type Context = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'createStereoPanner'>
@@ -13,7 +13,7 @@ type Context = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'createStere
 export function openChannel(context: Context, master: AudioNode, { volume = 1, pan = 0 } = {}): Channel {
   const gain = context.createGain()
   const panner = context.createStereoPanner()
-  // A mono track is heard from both sides at its level.
+  // Plays a mono track on both sides at its level.
   panner.channelCountMode = 'explicit'
   gain.gain.value = volume
   panner.pan.value = pan

@@ -1,10 +1,10 @@
-/** As high as a sample may be. */
+/** Maximum absolute value of a sample. */
 const ceiling = 0.999
 const releaseSeconds = 0.15
 
 /**
- * Turns a mix down around what would be above full scale, and slowly up again. It works in blocks, one block behind its
- * input, so that it can look ahead; what is never too high passes unchanged.
+ * Attenuates a mix around samples above full scale, and releases slowly. It works in blocks, one block behind its
+ * input, so that it can look ahead; a mix that is never too high passes unchanged.
  */
 export class Limiter {
   readonly #sampleRate: number

@@ -1,11 +1,11 @@
-/** A note as `service/notes` tells it. */
+/** A note of `service/notes`. */
 export interface Note {
   start: number
   end: number
   /** MIDI number. */
   pitch: number
   amplitude: number
-  /** Semitones from its pitch, at equal distances in time. */
+  /** Bends of the pitch in semitones, equally spaced in time. */
   bends: readonly number[]
 }
 
@@ -22,7 +22,7 @@ export class NotePlayer {
   readonly #onChange: () => void
   #notes: readonly Note[] = []
   #context: AudioContext | undefined
-  /** All that sounds or is scheduled, so that it can be dropped at once. */
+  /** Output of all notes that sound or are scheduled, so that they can be dropped at once. */
   #output: GainNode | undefined
   #timer: ReturnType<typeof setInterval> | undefined
   #position = 0
@@ -59,7 +59,7 @@ export class NotePlayer {
   pause(): void {
     this.#position = this.position
     this.#silence()
-    // Saves the processing of silence.
+    // Avoids processing silence.
     void this.#context?.suspend()
     this.#onChange()
   }

@@ -6,7 +6,7 @@ import { type CountIn, type Loop, pieceSeconds, type PlayerTrack, TrackPieces } 
 
 export { clickName, type CountIn, type Loop, type PlayerTrack } from '../sources/track-pieces.js'
 
-/** What the player uses of an `AudioContext`. */
+/** The part of an `AudioContext` that the player uses. */
 export type PlayerContext = Pick<
   AudioContext,
   'createAnalyser' | 'createGain' | 'createStereoPanner' | 'destination' | 'resume' | 'suspend' | 'close'
@@ -14,12 +14,12 @@ export type PlayerContext = Pick<
   ClockedContext
 
 export interface PlayerOptions {
-  /** Called when it plays, waits, pauses or ends. */
+  /** Called when playback starts, waits, pauses or ends. */
   onChange(): void
   onError(error: unknown): void
-  /** What the click track plays before the song starts. */
+  /** Count-in of the click track before the song starts. */
   countIn?(position: number): CountIn | undefined
-  /** The song, at the rate of its tracks: played where they are not made yet. */
+  /** The original song, at the rate of its tracks: played where tracks are not made yet. */
   whole?: PcmSource
   createContext?(sampleRate: number): PlayerContext
 }
@@ -34,7 +34,7 @@ export const shortestLoopSeconds = 0.1
 interface Run {
   stop: AbortController
   output?: PlayerOutput
-  /** What was handed to the audio hardware; empty while the first piece is awaited. */
+  /** Stretches handed to the audio hardware; empty while the first piece is loading. */
   timeline: Timeline
   from: number
   countIn?: CountIn
@@ -42,7 +42,7 @@ interface Run {
 
 /**
  * Plays tracks locked together, sample for sample: the pieces of all tracks for a stretch of time are started at the
- * same instant of one audio clock, and none before all are there.
+ * same instant of one audio clock, and none before all of them are loaded.
  */
 export class Player {
   readonly #pieces: TrackPieces
@@ -87,7 +87,7 @@ export class Player {
     return this.#run !== undefined
   }
 
-  /** Playing was requested, but the samples are still loading. */
+  /** Whether playback was requested, but the samples are still loading. */
   get isWaiting(): boolean {
     return this.#run !== undefined && this.#run.timeline.isEmpty
   }
@@ -147,8 +147,8 @@ export class Player {
   }
 
   /**
-   * Repeats a stretch, and moves into it if playback was elsewhere; undefined plays on. Seeking outside of it is
-   * possible, and plays that place.
+   * Repeats a stretch, and seeks into it if the position is outside; undefined removes the loop. Seeking outside of the
+   * loop is possible, and plays from there.
    */
   setLoop(loop: Loop | undefined): void {
     const cut = loop && { ...loop, to: Math.min(loop.to, this.playable) }
@@ -190,7 +190,7 @@ export class Player {
     this.#fade(this.#master?.gain, volume)
   }
 
-  /** Highest sample of a track in this moment, 0..1 and above. */
+  /** Current highest sample of a track, 0..1 and above. */
   level(name: string): number {
     const meter = this.#channels.get(name)?.meter
     if (!meter || !this.isPlaying) return 0
@@ -235,7 +235,7 @@ export class Player {
       if (!this.#channels.has(name)) this.#channels.set(name, openChannel(context, master, this.#volumes.get(name)))
   }
 
-  /** Saves the processing of silence. */
+  /** Stops playback and suspends the context, which avoids processing silence. */
   #rest(): void {
     this.#end()
     void this.#context?.suspend()
@@ -286,7 +286,7 @@ export class Player {
     return this.#pieces.names.map((name) => this.#channels.get(name)?.gain)
   }
 
-  /** Connects the mix. As recorded, its highest samples are known beforehand, so it needs no limiter. */
+  /** Connects the mix. Unchanged tracks need no limiter, because their highest samples are known beforehand. */
   #route({ destination }: PlayerContext, limiter?: AudioNode): void {
     this.#master?.disconnect()
     this.#master?.connect(limiter ?? destination)

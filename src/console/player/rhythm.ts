@@ -4,7 +4,7 @@ import type { PcmSource } from '../sources/pcm-source.js'
 import type { CountIn, Loop } from './player.js'
 import { sampleAt } from '../sources/sample-at.js'
 
-/** What the analysis has found in a song. */
+/** Rhythm of a song, as the analysis has found it. */
 export interface SongRhythm {
   bpm?: number
   /** For example `F# minor`. */
@@ -14,7 +14,7 @@ export interface SongRhythm {
   /** The beats that begin bars. */
   bars: number[]
   beatsPerBar: number
-  /** Absent from what earlier versions have kept. */
+  /** Absent in data that earlier versions have kept. */
   chords?: MusicAnalysis['chords']
 }
 
@@ -63,7 +63,7 @@ export function clicksOf({ beats, bars }: Pick<SongRhythm, 'beats' | 'bars'>, li
   }
 }
 
-/** The bar before a position, in the tempo and in time with the beats that follow. */
+/** Count-in of one bar before a position, in the tempo of and in time with the following beats. */
 export function countInTo(position: number, { beats, bars, beatsPerBar }: SongRhythm, like: PcmSource): CountIn {
   const next = beats.findIndex((time) => time >= position - almost)
   const index = Math.max(0, Math.min(next < 0 ? beats.length : next, beats.length - 2))

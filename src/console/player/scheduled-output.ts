@@ -1,15 +1,15 @@
 import type { Timeline } from './timeline.js'
 
-/** Where pieces of all tracks go to be heard, one after the other. */
+/** Plays pieces of all tracks, one after the other. */
 export interface PlayerOutput {
-  /** Seconds that were given but not heard yet. */
+  /** Seconds that were given but not played yet. */
   readonly ahead: number
   /** @param tracks the planes of each track, from `position` on, in seconds */
   give(tracks: readonly Float32Array<ArrayBuffer>[][], position: number, frames: number): void
-  /** Nothing more is given. Resolves when all of it was heard. */
+  /** Marks the end of the pieces. Resolves when all of them were played. */
   end(signal: AbortSignal): Promise<void>
   stop(): void
-  /** May be called during playback, where that is possible. */
+  /** Changes the tempo during playback, where that is possible. */
   setTempo?(tempo: number): void
 }
 
@@ -19,13 +19,13 @@ const checkMs = 200
 
 export type ClockedContext = Pick<AudioContext, 'currentTime' | 'createBuffer' | 'createBufferSource'>
 
-/** What is heard when. */
+/** The part of a `Timeline` that the output uses. */
 interface Schedule {
   heard: Timeline['add']
   end(): number | undefined
 }
 
-/** The tracks as they are: their pieces for a stretch of time are started at the same instant of the audio clock. */
+/** Plays the tracks unchanged: starts their pieces for a stretch of time at the same instant of the audio clock. */
 export function scheduledOutput(
   context: ClockedContext,
   sampleRate: number,

@@ -2,7 +2,7 @@ import { TempoAndPitch } from '../../core/media/dsp/stretch/tempo-and-pitch.js'
 import { Limiter } from './limiter.js'
 import type { FromStretcher, StretcherOptions, ToStretcher } from './stretcher.js'
 
-// The script of the audio thread. It plays what it was given at another tempo and pitch, all tracks in step.
+// The script of the audio thread. It plays pieces at another tempo and pitch, all tracks in step.
 
 declare const registerProcessor: (name: string, processor: unknown) => void
 declare const AudioWorkletProcessor: new () => { readonly port: MessagePort }
@@ -16,9 +16,9 @@ const hopsPerMark = 8
 
 interface Piece {
   planes: Float32Array[]
-  /** Samples of the input before it. */
+  /** Samples of the input before the piece. */
   start: number
-  /** Where it lies in the track, in seconds. */
+  /** Its position in the track, in seconds. */
   position: number
 }
 
@@ -37,9 +37,9 @@ globalThis.atob ??= (text) => {
 class StretchProcessor extends AudioWorkletProcessor {
   readonly #change: TempoAndPitch
   #tempo: number
-  /** Pieces of which not all has been heard. */
+  /** Pieces that are not played completely. */
   readonly #pieces: Piece[] = []
-  /** Samples that were received, and those of them that the kernel has. */
+  /** Samples that were received, and those that were pushed to the kernel. */
   #received = 0
   #pushed = 0
   #hasAll = false
@@ -82,7 +82,7 @@ class StretchProcessor extends AudioWorkletProcessor {
     }
   }
 
-  /** Makes the next samples; false while there are none, or after the last ones. */
+  /** Pulls the next samples; false while there are none, or after the last ones. */
   #next(filled: number): boolean {
     const { position } = this.#change
     if (this.#hasAll && position >= this.#received) {
@@ -99,7 +99,7 @@ class StretchProcessor extends AudioWorkletProcessor {
     return true
   }
 
-  /** Gives the kernel some more; false where there is nothing. */
+  /** Pushes a block to the kernel; false if there is nothing to push. */
   #push(): boolean {
     const piece = this.#pieces.find(({ start, planes }) => start + (planes[0]?.length ?? 0) > this.#pushed)
     if (piece) {

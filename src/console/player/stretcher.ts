@@ -7,13 +7,13 @@ export interface StretcherOptions {
 }
 
 export type ToStretcher =
-  /** Two planes for each track, and where they lie in the tracks, in seconds. */
+  /** Two planes for each track, and their position in the tracks, in seconds. */
   | { kind: 'piece'; planes: Float32Array[]; position: number }
   | { kind: 'tempo'; tempo: number }
   | { kind: 'end' }
   | { kind: 'close' }
 
-/** What is heard from a time of the audio clock on, and how many seconds of the tracks are ready after it. */
+/** Position that plays from a time of the audio clock on, and the seconds of the tracks that are ready after it. */
 export interface StretchMark {
   at: number
   position: number
@@ -41,10 +41,10 @@ export async function openLimiter(context: BaseAudioContext): Promise<AudioNode>
 }
 
 /**
- * Tracks at another tempo and pitch, made on the audio thread.
+ * Plays tracks at another tempo and pitch, computed on the audio thread.
  *
- * @param targets where each track goes
- * @throws where the script of the audio thread cannot be loaded
+ * @param targets audio node for each track
+ * @throws if the script of the audio thread cannot be loaded
  */
 export async function openStretcher(
   context: BaseAudioContext,

@@ -9,7 +9,7 @@ interface Stretch {
   speed: number
 }
 
-/** Which position of the track is heard when. With loops, and waits for the network, that is no constant offset. */
+/** Maps the audio clock to positions in the track. Loops, and waits for the network, change the offset. */
 export class Timeline {
   #stretches: Stretch[] = []
 
@@ -17,7 +17,7 @@ export class Timeline {
     return this.#stretches.length === 0
   }
 
-  /** Time of the audio clock at which all that was added is over. */
+  /** Time of the audio clock at which the last stretch ends. */
   get end(): number | undefined {
     const last = this.#stretches.at(-1)
     return last && last.at + last.seconds / last.speed
@@ -27,7 +27,7 @@ export class Timeline {
     this.#stretches.push(stretch)
   }
 
-  /** The position in the track that is heard at this time of the audio clock. Times never go back. */
+  /** The position in the track at this time of the audio clock. Times must not go back. */
   positionAt(time: number): number {
     while (this.#stretches.length > 1 && (this.#stretches[1]?.at ?? Infinity) <= time) this.#stretches.shift()
     const [first] = this.#stretches

@@ -1,6 +1,6 @@
 import type { Job, JobStatus } from '../../client/client.js'
 
-/** Jobs that are kept with all their facts; of others, the store knows only the status. */
+/** Number of jobs kept with all their facts; of others, the store keeps only the status. */
 const mostKept = 500
 
 export interface JobChange {
@@ -9,13 +9,13 @@ export interface JobChange {
   job: Job | undefined
   /** Its status before; undefined if the page did not know it. */
   before: JobStatus | undefined
-  /** True for an answer to a request of this page; otherwise it has just happened. */
+  /** True for an answer to a request of this page; false for a change that has just happened. */
   isRead: boolean
 }
 
 /**
- * What the page knows of jobs. Every change has a revision, higher than those before; an answer has the revision of its
- * request, so it overwrites nothing that was heard in between.
+ * The page's knowledge of jobs. Every change has a revision, higher than those before; an answer has the revision of
+ * its request, so it overwrites no change that arrived in between.
  */
 export class JobStore {
   #revision = 0
@@ -49,12 +49,12 @@ export class JobStore {
     return this.#known.get(id)?.status === 'deleted'
   }
 
-  /** Whether a change of the job was heard since then. */
+  /** Whether a change of the job arrived after this revision. */
   isHeardSince(id: string, revision: number): boolean {
     return (this.#known.get(id)?.revision ?? 0) > revision
   }
 
-  /** Takes a change from the stream. */
+  /** Stores a change from the stream. */
   tell(job: Job): void {
     const wasQueued = this.#statusOf(job.id) === 'QUEUED'
     this.#moveBehind(job, Number(job.status === 'QUEUED') - Number(wasQueued))
@@ -70,7 +70,7 @@ export class JobStore {
     this.#notify({ id, job: undefined, before, isRead: false })
   }
 
-  /** Takes an answer. @param revision of its request */
+  /** Stores an answer. @param revision revision of its request */
   read(jobs: readonly Job[], revision: number): void {
     for (const job of jobs) if (!this.isHeardSince(job.id, revision)) this.#set(job, revision, true)
   }

@@ -35,7 +35,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): { jobs: JobS
           if (ClientError.is(error) && error.status === 401) refused.current()
         })
     }
-    // The browser knows at once what the stream would show only by its silence.
+    // The browser detects a lost connection at once; the stream would reveal it only by its silence.
     const unlisten = listen(window, {
       offline() {
         stop.abort()
@@ -59,7 +59,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): { jobs: JobS
 /** Renders again with each change of a job, or of this one alone. */
 export function useChanges(jobs: JobStore, id?: string): void {
   const [, render] = useReducer((count: number) => count + 1, 0)
-  // Before anything else can happen in between.
+  // A layout effect, so that no change is missed in between.
   useLayoutEffect(
     () => jobs.onChange((change) => (id === undefined || change.id === id) && render(undefined)),
     [jobs, id],

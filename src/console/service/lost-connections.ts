@@ -3,7 +3,7 @@ import { ClientError } from '../../client/client.js'
 const firstPauseMs = 1000
 const longestPauseMs = 15_000
 
-/** Tries again, with pauses, for as long as the connection is what is missing. */
+/** Retries, with pauses, as long as only the connection is lost. */
 export async function overLostConnections<Value>(
   signal: AbortSignal,
   { attempt, onLost }: { attempt(): Promise<Value>; onLost(): void },
@@ -21,7 +21,7 @@ export async function overLostConnections<Value>(
   }
 }
 
-/** Resolves when the browser says that it is online again, at the latest after `ms`. */
+/** Resolves when the browser is online again, after `ms` at the latest. */
 function connectionBack(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => () => {

@@ -6,20 +6,20 @@ import type { Explanation } from '../words/first-words.js'
 interface KeyFormProps {
   title: string
   text: string
-  /** What the key is called. */
+  /** Label of the key's field. */
   label: string
   problem?: Explanation
   onKey(key: string): void
   /** More fields, between the key and the button. */
   fields?: ComponentChildren
-  /** Where to find a key. */
+  /** Hint on where to find a key. */
   children: ComponentChildren
 }
 
 /** Asks for a key before anything is shown. */
 export function KeyForm({ title, text, label, problem, onKey, fields, children }: KeyFormProps) {
   const field = useRef<HTMLInputElement>(null)
-  // Before it is painted: a person may type as soon as the field is visible.
+  // Before painting: a person may type as soon as the field is visible.
   useLayoutEffect(() => field.current?.focus(), [])
   return (
     <form

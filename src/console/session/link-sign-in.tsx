@@ -1,9 +1,9 @@
 import { Button } from '../elements/button.js'
 
 interface LinkSignInProps {
-  /** Whose songs the link leads to. */
+  /** Application that the link signs in to. */
   application: string
-  /** Who is signed in already. */
+  /** Application that is signed in already. */
   current: string | undefined
   onAccept(): void
   onCancel(): void

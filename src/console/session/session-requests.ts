@@ -3,13 +3,13 @@ import { baseUrl, choicesName, connection, type Session, tellTabs } from './sess
 /** A key that was typed in, or the code of a link. */
 export type Credential = { key: string } | { code: string }
 
-/** @param remember also for later visits, until the person signs out */
+/** @param remember whether to stay signed in for later visits, until the person signs out */
 export async function signIn(credential: Credential, remember: boolean): Promise<void> {
   await connection.json('/session', { method: 'POST', json: { ...credential, remember } })
   tellTabs()
 }
 
-/** Whether the device keeps the session that there is. */
+/** Sets whether the device keeps the current session. */
 export async function remember(isKept: boolean): Promise<void> {
   await connection.json('/session', { method: 'POST', json: { remember: isKept } })
 }

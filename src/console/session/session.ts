@@ -7,13 +7,13 @@ export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.r
 
 export const choicesName = `stemwork.choices ${baseUrl}`
 
-/** Where this device notes when the service last let the person in, if it keeps songs for offline use. */
+/** Storage key of the time when the service last let the person in; set if this device keeps songs offline. */
 export const offlineMark = `stemwork.offline ${baseUrl}`
 
 /** Earlier versions kept keys where scripts can read them. */
 for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwork.key')
 
-/** Who works with the page. The key itself is in a cookie that no script can read. */
+/** Session of the page. The key itself is in a cookie that no script can read. */
 export interface Session {
   application: string
   /** Null: the service identifies the person in another way, or lets everybody in. */
@@ -21,7 +21,7 @@ export interface Session {
 }
 
 export const connection = new Connection({ baseUrl })
-/** Fewer retries, for a device that has something to play without an answer. */
+/** Fewer retries, for devices that can play songs without the service. */
 const hastyConnection = new Connection({ baseUrl, retries: 1 })
 
 export function sessionClient(): Client {
@@ -49,7 +49,7 @@ export function keepChoices(choices: Choices): void {
   sessionStorage.setItem(choicesName, JSON.stringify(choices))
 }
 
-/** The code of a link, `#code=...`. It is taken out of the address, so that no history keeps it. */
+/** The code of a link, `#code=...`. Removes it from the address, so that no history keeps it. */
 export function codeOfLink(): string | undefined {
   const code = /^#code=(.+)$/.exec(location.hash)?.[1]
   if (code !== undefined) history.replaceState(null, '', location.pathname)
@@ -58,7 +58,7 @@ export function codeOfLink(): string | undefined {
 
 const channel = new BroadcastChannel(`stemwork ${baseUrl}`)
 
-/** Calls back when another tab of this page has signed in or out: the session is that of all tabs. */
+/** Calls back when another tab of this page has signed in or out: all tabs share the session. */
 export function onOtherTab(changed: () => void): void {
   channel.addEventListener('message', changed)
 }

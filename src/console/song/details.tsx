@@ -16,7 +16,7 @@ import {
   whenWords,
 } from '../words/words.js'
 
-/** How a job went and what it was made with, for those who ask why or want the same by program. */
+/** How a job ran, and with what, for people who ask why or want to repeat it from a program. */
 export function Details({ job }: { job: Job }) {
   const { details, error, files } = job
   const timings = Object.entries((details?.timingsMs ?? {}) as Record<string, number>)
@@ -99,7 +99,7 @@ function Timeline({ job }: { job: Job }) {
   )
 }
 
-/** What was made, and with what. */
+/** Facts about the result, and about its models. */
 function factsOf(job: Job): Fact[] {
   const { details } = job
   const models = [details?.model ?? []].flat() as { name?: string; version?: string; sha256?: string }[]

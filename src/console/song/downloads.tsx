@@ -9,12 +9,12 @@ import { outputWords, sizeWords } from '../words/words.js'
 interface DownloadsProps {
   job: Job
   files: ResultFiles
-  /** Absent for somebody who has only a link. */
+  /** Absent for visitors who have only a link. */
   commands: JobCommands | undefined
   onError(error: unknown): void
 }
 
-/** Every file of a job, and all of them as one. */
+/** Links to every file of a job, and to all of them as one. */
 export function Downloads({ job, files, commands, onError }: DownloadsProps) {
   const audio = files.names.filter((name) => isAudio(files.storedName(name)))
   const others = files.names.filter((name) => !audio.includes(name))
@@ -27,7 +27,7 @@ export function Downloads({ job, files, commands, onError }: DownloadsProps) {
           class="button"
           href={files.link(name)}
           download={files.fileName(name)}
-          // The link on the page may have ended while the page was open.
+          // The link on the page may have expired while the page was open.
           onPointerDown={() => void files.fresh(name).catch(() => undefined)}
           onDragStart={({ dataTransfer }) => dataTransfer?.setData('DownloadURL', files.draggedAs(name))}
           onClick={(event) => {

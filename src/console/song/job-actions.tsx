@@ -3,14 +3,14 @@ import { hasEnded, type Job } from '../../client/client.js'
 import type { JobCommands, NamedJob } from '../jobs/job-commands.js'
 
 interface JobActionsProps {
-  /** Given where the buttons keep their place from the upload to the end. */
+  /** Keeps the buttons in place from the upload to the end. */
   width?: string
   job: Job
   canRepeat: boolean
   commands: Pick<JobCommands, 'stop' | 'remove'> & { again(jobs: readonly NamedJob[]): unknown }
 }
 
-/** What can be done with a song, as buttons. */
+/** Buttons for the actions on a song. */
 export function JobActions({ job, canRepeat, commands, width }: JobActionsProps) {
   const name = job.name ?? 'Untitled song'
   return (

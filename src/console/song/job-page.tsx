@@ -20,7 +20,7 @@ import type { Upload } from '../uploads/upload.js'
 import type { Uploads } from '../uploads/upload-queue.js'
 import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from '../words/words.js'
 
-/** Ids of uploads are numbers, which are shorter than the ids of jobs. */
+/** Ids of jobs are longer than this; those of uploads are numbers, which are shorter. */
 const shortestId = 30
 
 /** Width of the buttons, from the upload to the end. */
@@ -59,12 +59,12 @@ export function SongPage({ route, ...rest }: SongPageProps) {
 interface JobPageProps extends Omit<SongPageProps, 'route'> {
   /** Undefined before there is a job. */
   id: string | undefined
-  /** Undefined for what was not sent in this visit. */
+  /** Undefined for a song that was not sent in this visit. */
   upload: Upload | undefined
   tab: 'player' | 'details'
 }
 
-/** Reads the job anew each time the page is opened, so that a reload continues where it was. */
+/** Reads the job again each time the page is opened, so that a reload continues where it was. */
 function JobPage({ client, store, commands, uploads, id = '', upload, tab }: JobPageProps) {
   const [failed, setFailed] = useState<Explanation>()
   const [reads, setReads] = useState(0)
@@ -157,7 +157,7 @@ function JobPage({ client, store, commands, uploads, id = '', upload, tab }: Job
         </nav>
       )}
       {job && tab === 'details' && <Details job={job} />}
-      {/* Stays while the details are shown, so that the music goes on. */}
+      {/* Stays while the details are shown, so that the music continues. */}
       {isKnown && (
         <div class="stack" hidden={tab !== 'player'}>
           {job?.error && (
@@ -184,7 +184,7 @@ interface SendingProps {
   uploads: Uploads
 }
 
-/** What is shown above a song that is not a job yet. */
+/** Header of a song that is not a job yet. */
 function Sending({ heading, upload, uploads }: SendingProps) {
   const { number, file, state, problem } = upload
   return (
@@ -220,7 +220,7 @@ function Sending({ heading, upload, uploads }: SendingProps) {
   )
 }
 
-/** Whether there is something to listen to. For a job without results, nobody knows yet. */
+/** Whether there is audio to listen to; true for a job without results, as it may still have some. */
 function isHeard(job: Job | undefined): boolean {
   const files = job?.files
   return !files || Object.values(files).some(({ contentType }) => contentType.startsWith('audio/'))

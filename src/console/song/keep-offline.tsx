@@ -61,7 +61,7 @@ export function KeepOffline({ client, job }: { client: Client; job: Job }) {
   )
 }
 
-/** The storage that the browser leaves to the page. */
+/** Words for the storage that the browser allows to the page. */
 function useRoom(changed: string): string {
   const [words, setWords] = useState('')
   useEffect(() => {

@@ -11,7 +11,7 @@ import { explain, explainFailure, type Explanation, jobStateWords } from '../wor
 
 const askMs = 5000
 
-/** One song, for somebody who has a link to it and no key. @param link what follows `#job=` in the address */
+/** One song, for a visitor with a link but no key. @param link the part after `#job=` in the address */
 export function LinkedJob({ link }: { link: string }) {
   const { client, job, problem } = useJobOf(link)
   const title = job?.name ?? 'Song'

@@ -4,7 +4,7 @@ import { Results } from './results.js'
 import { jobAddress, useRoute } from '../route.js'
 import { sizeWords } from '../words/words.js'
 
-/** The songs of this device, while the service cannot be reached. */
+/** The songs kept on this device, while the service cannot be reached. */
 export function OfflinePage() {
   const route = useRoute()
   const [songs, setSongs] = useState<OfflineSong[]>()

@@ -5,14 +5,14 @@ import { resultFiles } from '../sources/result-files.js'
 import { baseUrl, offlineMark } from '../session/session.js'
 import { isAudio } from '../words/stem-names.js'
 
-/** A song of this device, without its files. */
+/** A song kept on this device, without its files. */
 export interface OfflineSong {
   job: Job
   peaks: Record<string, Peaks>
   bytes: number
 }
 
-/** Without the service nobody knows whether the key still works, so songs are played offline only for this long. */
+/** Songs play offline only for this long: without the service, it is unknown whether the key still works. */
 export const offlineDays = 7
 const dayMs = 24 * 3_600_000
 
@@ -24,12 +24,12 @@ const addressOf = (id: string, name = '') => `${pageAddress}/kept/${id}/${name}`
 /** Browsers offer this on https and on localhost. */
 export const canKeep = 'caches' in globalThis && 'serviceWorker' in navigator
 
-/** Safari 17 is the first with all of it. */
+/** Safari before 17 lacks parts of it. */
 const storage: Partial<StorageManager> | undefined = navigator.storage
 
 export class NoRoom extends Error {}
 
-/** What the browser allows and what is used, as far as it tells. */
+/** Storage that is allowed and used, as far as the browser reports it. */
 export async function storageRoom(): Promise<StorageEstimate> {
   return (await storage?.estimate?.()) ?? {}
 }
@@ -50,7 +50,7 @@ export async function keepOffline(
   const bytes = names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)
   const { quota = Infinity, usage = 0 } = await storageRoom()
   if (bytes > quota - usage) throw new NoRoom()
-  // Otherwise the browser may delete it when storage is short. Firefox asks the person, who may leave that unanswered.
+  // Else the browser may delete it when storage is short. Not awaited: Firefox asks the person, who may not answer.
   void storage?.persist?.().catch(() => {})
   const songs = await caches.open(songsName)
   try {
@@ -105,7 +105,7 @@ export async function forgetAllOffline(): Promise<void> {
   await (await navigator.serviceWorker.getRegistration(pageAddress))?.unregister()
 }
 
-/** Called when the service has let the person in: removes what it no longer has, and keeps the current page. */
+/** Called when the service has let the person in: removes songs that it no longer has, and keeps the current page. */
 export async function checkOffline(client: Client): Promise<void> {
   for (const { job } of await offlineSongs()) {
     const now = await client.getJob(job.id).catch((error: unknown) => {
@@ -119,7 +119,7 @@ export async function checkOffline(client: Client): Promise<void> {
   await keepPage()
 }
 
-/** Whether the service has let the person in lately; if not, removes what is kept. */
+/** Whether the service has let the person in recently; if not, removes the kept songs. */
 export async function isConfirmed(): Promise<boolean> {
   const at = Number(localStorage.getItem(offlineMark))
   if (Date.now() - at < offlineDays * dayMs) return true
@@ -131,7 +131,7 @@ function confirmed(): void {
   localStorage.setItem(offlineMark, String(Date.now()))
 }
 
-/** All parts of the page, for the worker that answers where there is no network. */
+/** Keeps all parts of the page, for the service worker that answers without a network. */
 async function keepPage(): Promise<void> {
   const answer = await fetch(`${pageAddress}/parts`)
   const parts = (await answer.json()) as string[]

@@ -3,7 +3,7 @@ import type { Job } from '../../client/client.js'
 import { headlinesOf } from '../words/figures.js'
 import type { ResultFiles } from '../sources/result-files.js'
 
-/** What a job has measured: its figures, and its picture. */
+/** Figures that a job has measured, and their picture. */
 export function Report({ job, files }: { job: Job; files: ResultFiles }) {
   const figures = headlinesOf(job)
   const picture = files.names.find((name) => files.storedName(name).endsWith('.svg') && name === 'picture')

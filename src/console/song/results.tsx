@@ -20,19 +20,19 @@ import { explain, type Explanation } from '../words/words.js'
 
 interface ResultsProps {
   client: SongClient
-  /** Undefined as long as its file is uploaded. */
+  /** Undefined while its file is being uploaded. */
   job: Job | undefined
-  /** The upload that the job was made of, if this page has it. */
+  /** The upload that the job was made from, if this page has it. */
   upload?: Upload
   commands?: JobCommands
-  /** Only what can be played is here. */
+  /** Whether only playable files are available. */
   isOffline?: boolean
   onRhythm?: Parameters<typeof Mixer>[0]['onRhythm']
 }
 
 /**
- * A song's stems to listen to, as far as they are made, and the progress of the job: alone as long as there is nothing
- * to hear, else below the stems, so that nothing moves until the end. Then come the files to download.
+ * Plays a song's stems, as far as they are made, and shows the progress of the job: alone while there is nothing to
+ * hear, else below the stems, so that nothing moves until the end. The files to download follow.
  */
 export function Results({ client, job, upload, commands, isOffline, onRhythm }: ResultsProps) {
   const files = useMemo(() => (job?.result ? resultFiles(client, job) : undefined), [client, job?.id, !job?.result])
@@ -63,7 +63,7 @@ interface SongProps extends Pick<ResultsProps, 'client' | 'job' | 'upload' | 'on
   found: SongRhythm | undefined
 }
 
-/** Its player, with what is left of the work. */
+/** The song's player, with the progress of its job. */
 function Song({ client, job, upload, ...heard }: SongProps) {
   const work = job && !hasEnded(job) && <Rest client={client} job={job} />
   return <Mixer {...heard} jobId={job?.id} work={work} {...songOf(job, upload)} />
@@ -74,7 +74,7 @@ interface HeardProps extends Pick<ResultsProps, 'client' | 'job' | 'upload'> {
   onError(error: unknown): void
 }
 
-/** The stems as far as they can be heard, and the song for what is not made yet. */
+/** The stems as far as they can be played, and the original song for the rest. */
 function useHeard({ client, job, upload, files, onError }: HeardProps) {
   const isMade = files !== undefined || job?.status === 'STARTED'
   const whole = useWhole(upload)
@@ -88,7 +88,7 @@ function useHeard({ client, job, upload, files, onError }: HeardProps) {
     const opened = files
       ? openStems(client, files, signal)
       : openGrowingStems(client, job, { signal, onGrown: () => redraw(undefined) })
-    // What cannot be heard while it grows is heard at the end.
+    // Ignores errors while stems grow: they are opened again at the end.
     opened.then(
       (all) => signal.aborted || setStems(all),
       (error: unknown) => signal.aborted || !files || onError(error),
@@ -98,7 +98,7 @@ function useHeard({ client, job, upload, files, onError }: HeardProps) {
   return { stems, whole, heard: playable(stems) ?? awaited }
 }
 
-/** The song itself, from the file on this device, where its stems will be heard as they are made. */
+/** The original song, from the file on this device, for workflows whose stems play while they are made. */
 function useWhole(upload: Upload | undefined): PcmSource | undefined {
   return useAnswer(
     (signal) => (upload && isGrown(upload.choices.workflow) ? openLocalSong(upload.file, signal) : undefined),
@@ -124,7 +124,7 @@ function Files(props: Parameters<typeof Downloads>[0]) {
   return (
     <>
       <Downloads {...props} />
-      {/* How the next song can sound better, which is up to whoever runs the service. */}
+      {/* How the next song can sound better, which is up to the operator of the service. */}
       {props.commands && typeof details?.hint === 'string' && <p class="quiet">{details.hint}</p>}
     </>
   )
@@ -132,7 +132,7 @@ function Files(props: Parameters<typeof Downloads>[0]) {
 
 /** The rhythm of the song, if the job has analyzed it. */
 function useAnalysis(files: ResultFiles | undefined): SongRhythm | undefined {
-  // Without it, the person can still have the beats found here.
+  // Without it, the person can still start the analysis here.
   return useAnswer(
     (signal) =>
       files?.names.includes('analysis') ? files.json<AnalysisReport>('analysis', signal).then(rhythmOf) : undefined,
@@ -140,7 +140,7 @@ function useAnalysis(files: ResultFiles | undefined): SongRhythm | undefined {
   )
 }
 
-/** By the tags of its file, else by its name. */
+/** Title and artist by the tags of the file, else its name. */
 function songOf(job: Job | undefined, upload: Upload | undefined): { song: string; artist?: string } {
   const { title, artist } = (job?.details ?? {}) as { title?: string; artist?: string }
   const name = job ? job.name : upload?.file.name

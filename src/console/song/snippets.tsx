@@ -12,7 +12,7 @@ const languages = [
 ] as const
 type Language = (typeof languages)[number][0]
 
-/** The same job by program. The key and the input are the reader's to fill in. */
+/** The same job from a program. The reader fills in the key and the input. */
 export function Snippets({ job }: { job: Job }) {
   const [language, setLanguage] = useState<Language>('curl')
   const { show } = useMessages()

@@ -27,7 +27,7 @@ function Running({ job }: { job: Job }) {
   )
 }
 
-/** What is left of a job whose stems are shown already, in one line. */
+/** Progress, in one line, of a job whose stems are already shown. */
 export function Rest({ client, job }: { client: SongClient; job: Job }) {
   return job.status === 'QUEUED' ? <RestOfWait client={client} job={job} /> : <RestOfRun job={job} />
 }
@@ -75,7 +75,7 @@ function Waiting({ client, job }: { client: SongClient; job: Job }) {
   )
 }
 
-/** Why it has not started, other than the jobs before it. */
+/** Why the job has not started, other than the jobs before it. */
 function reasonWords(waiting: Job['waiting'], { notBefore, retryAt, attempt = 0, attempts }: Job): string | undefined {
   // In the person's time zone, which the service does not know.
   if (waiting?.reason === 'scheduled' && notBefore) return `It starts after ${whenWords(notBefore)}.`

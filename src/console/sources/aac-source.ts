@@ -8,7 +8,7 @@ import { sampleAt } from './sample-at.js'
 
 /** Samples of an AAC packet, at the rate that its configuration states. */
 const packetSamples = 1024
-/** Each packet overlaps with the one before it, and a decoder that doubles the rate looks back, too. */
+/** Each packet overlaps with the previous one, and a decoder that doubles the rate also looks back. */
 const leadPackets = 3
 const headerBytes = 7
 const windowBytes = 2 ** 20
@@ -24,8 +24,8 @@ interface Packets {
 }
 
 /**
- * The AAC sound of an MP4 file, wherever its index is. The packets of a piece become a stream with a header before each
- * (ADTS), which browsers decode as a file of its own.
+ * Opens the AAC sound of an MP4 file, wherever its index is. The packets of a piece become a stream with a header
+ * before each (ADTS), which browsers decode as a separate file.
  */
 export async function openAac(file: OpenFile): Promise<PcmSource | undefined> {
   const { head, read, totalBytes, signal } = file
@@ -46,7 +46,7 @@ export async function openAac(file: OpenFile): Promise<PcmSource | undefined> {
       return window.bytes.slice(position - window.start, position - window.start + length)
     },
   }
-  // What is damaged, or has another codec, may still be decoded as a whole.
+  // A file that is damaged, or has another codec, may still be decoded as a whole.
   const sound = await openMp4(fileBytes(bytes, signal), packetSamples).catch(() => undefined)
   const index = await sound?.pieces.next()
   const config = sound && index && !index.done && configOf(index.value)
@@ -76,7 +76,7 @@ function configOf(index: Uint8Array): Config | undefined {
   const { config, window } = packets
   const [first = 0, second = 0] = config.description as Uint8Array
   const type = first >> 3
-  // For HE-AAC, which is built upon "low complexity", the header states the latter; decoders find out the rest.
+  // For HE-AAC, which builds on "low complexity", the header states the latter; decoders detect the rest.
   const profile = type === 5 || type === 29 ? 1 : type - 1
   if (profile > 3) return undefined
   const rate = ((first & 7) << 1) | (second >> 7)
@@ -116,7 +116,7 @@ function source(packets: Packets, config: Config): PcmSource {
   })
 }
 
-/** The packets from `first` to before `end`, each behind its header. */
+/** The packets from `first` to before `end`, each after its header. */
 async function streamOf(packets: Packets, first: number, end: number, signal: AbortSignal): Promise<ArrayBuffer> {
   const { file, positions, sizes, header } = packets
   const parts: BlobPart[] = []

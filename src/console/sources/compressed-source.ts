@@ -5,8 +5,8 @@ import { openOgg } from './ogg-source.js'
 import type { OpenFile, PcmSource } from './pcm.js'
 
 /**
- * FLAC, AAC in MP4, Vorbis and Opus in Ogg, and MP3, read piece by piece; `undefined` for any other file. A script of
- * its own, loaded with the first song that is not WAV or AIFF.
+ * Opens FLAC, AAC in MP4, Vorbis and Opus in Ogg, and MP3, to be read piece by piece; `undefined` for any other file. A
+ * separate script, loaded with the first song that is not WAV or AIFF.
  */
 export async function openCompressed(file: OpenFile): Promise<PcmSource | undefined> {
   for (const open of [openFlac, openAac, openOgg, openMp3]) {

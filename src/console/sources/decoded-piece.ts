@@ -1,6 +1,6 @@
 /**
- * The piece of `length` samples that begins `beforeEnd` samples before the end of what was decoded. Counted from the
- * end, because what a decoder leaves out for lack of earlier packets is missing at the beginning.
+ * The piece of `length` samples that begins `beforeEnd` samples before the end of the decoded ones. Counted from the
+ * end, because samples that a decoder drops for lack of earlier packets are missing at the beginning.
  */
 export function decodedPiece(
   decoded: readonly Float32Array<ArrayBuffer>[],

@@ -13,7 +13,7 @@ interface Flac {
   /** Samples per channel of every frame but the last. */
   blockSize: number
   frames: number
-  /** Signature and stream information, which turn any run of frames into a file of its own. */
+  /** Signature and stream information, which turn any run of frames into a separate file. */
   prefix: Uint8Array<ArrayBuffer>
   /** In ascending order; the first and the last are those of the file. */
   marks: Mark[]
@@ -29,7 +29,7 @@ interface Mark {
 const magic = 0x664c_6143
 const infoBytes = 34
 const blockHeadBytes = 4
-/** Bytes that are read around a guessed position. */
+/** Bytes to read around a guessed position. */
 const marginBytes = 24 * 1024
 const maxProbes = 12
 
@@ -85,7 +85,7 @@ async function audioStartOf({ read, head, signal }: OpenFile): Promise<number> {
   }
 }
 
-/** Bytes that hold the frames from `first` to before `last`, and where in them the two begin. */
+/** Bytes that hold the frames from `first` to before `last`, and the offsets of both. */
 async function framesOf(
   flac: Flac,
   first: number,
@@ -105,7 +105,7 @@ async function framesOf(
   throw new Error('The FLAC file is damaged: a frame of it was not found.')
 }
 
-/** Where a sample probably is, by interpolation between the nearest known marks. */
+/** Probable byte of a sample, by interpolation between the nearest known marks. */
 function guess({ file, marks }: Flac, sample: number, margin: number): number {
   const above = marks.findIndex((mark) => mark.sample >= sample)
   const [low, high] = [marks[Math.max(0, above - 1)], marks[above]]
@@ -119,7 +119,7 @@ function guess({ file, marks }: Flac, sample: number, margin: number): number {
   return Math.max(low.byte, Math.min(file.totalBytes, byte))
 }
 
-/** Every frame of these bytes: its first sample to its offset. */
+/** Finds every frame in these bytes: its first sample to its offset. */
 function find({ blockSize, stream, marks }: Flac, bytes: Uint8Array, startByte: number): Map<number, number> {
   const found = new Map<number, number>()
   for (let at = 0; at + longestHeader <= bytes.byteLength; at++) {

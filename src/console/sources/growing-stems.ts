@@ -13,7 +13,7 @@ const growing: Record<string, readonly string[] | undefined> = {
 /** New audio is shown in steps of this length, a whole number of the player's pieces. */
 const stepSeconds = 4
 const headBytes = 4096
-/** More than any header of the service takes, so that it is complete. */
+/** More than any header of the service takes, so that the header is complete. */
 const leastBytes = 256
 const fullPeak = 128
 /** Header bytes of peaks in the format of audiowaveform. */
@@ -37,18 +37,18 @@ export function awaitedStems(workflow: string, { sampleRate, frames }: PcmSource
 
 interface Growth {
   signal: AbortSignal
-  /** There is more to play. */
+  /** Called when there is more to play. */
   onGrown(): void
 }
 
 /**
- * The stems of a running job, as far as they are made. Empty where they cannot be played before the end: for other
- * workflows, and for files whose samples have no fixed positions. Resolves when the job has begun to write them.
+ * Opens the stems of a running job, as far as they are made. Resolves when the job has begun to write them. Empty where
+ * they cannot be played before the end: for other workflows, and for files whose samples have no fixed positions.
  */
 export async function openGrowingStems(client: SongClient, job: Job, { signal, onGrown }: Growth): Promise<Stem[]> {
   const names = growing[job.workflow.id] ?? []
   const stems: GrowingStem[] = []
-  // One after the other: until something is there, only one is requested.
+  // In sequence: until one has begun, no other is requested.
   for (const name of names) {
     const read: RangeReader = async (range, ending) => {
       const part = await client.growing(job.id, name, { range, signal: ending })
@@ -69,7 +69,7 @@ export async function openGrowingStems(client: SongClient, job: Job, { signal, o
   return stems
 }
 
-/** The header of the peaks: samples per peak, and how many peaks there will be. */
+/** Product of two fields in the header of the peaks: samples per peak, and how many peaks there will be. */
 function promisedFrames(head: ArrayBuffer): number | undefined {
   const header = new DataView(head)
   return header.getUint32(12, true) * header.getUint32(16, true) || undefined
@@ -91,7 +91,7 @@ function growingSource(read: RangeReader, layout: SampleLayout, head: ArrayBuffe
 interface GrowingStem extends Stem {
   source: PcmSource & { frames: number }
   layout: SampleLayout
-  /** Reads the peaks of what has arrived. */
+  /** Reads the peaks of newly arrived samples. */
   outline(): Promise<void>
 }
 
@@ -139,7 +139,7 @@ async function follow(
   const framesThere = async ({ name, source: { frames, sampleRate }, layout }: GrowingStem) => {
     const { dataStart } = layout
     const start = dataStart + (frames + stepSeconds * sampleRate) * frameBytes(layout) - 1
-    // Waits until this byte is there. Of what follows, only the size is used.
+    // Waits until this byte exists. Only the size of the rest is used.
     const rest = await client.growing(jobId, name, { range: { start }, signal })
     await rest.stream.cancel()
     return Math.floor((start + (rest.bytes ?? 1) - dataStart) / frameBytes(layout))
@@ -156,6 +156,6 @@ async function follow(
       onGrown()
     }
   } catch {
-    // Nothing more comes: the job has ended, or continues elsewhere. What was found can still be played.
+    // No more arrives: the job has ended, or continues elsewhere. The samples so far can still be played.
   }
 }

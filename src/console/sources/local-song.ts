@@ -5,14 +5,14 @@ import { openPcm } from './pcm-source.js'
 const stemsRate = 44_100
 /** Longer songs would take a hundred times as much memory to decode as a whole. */
 const mostBytesAtOnce = 16e6
-/** Read around a piece for its resampling. */
+/** Read before and after a piece, for its resampling. */
 const marginSeconds = 0.01
 
 /**
- * The song of a file on this device, at the rate of its stems. It is heard until they are made, however long the upload
- * takes.
+ * Opens the song of a file on this device, at the rate of its stems. It plays until they are made, however long the
+ * upload takes.
  *
- * @returns undefined for what the browser cannot read piece by piece, unless it is short
+ * @returns undefined for files that the browser cannot read piece by piece, unless they are short
  */
 export async function openLocalSong(file: Blob, signal: AbortSignal): Promise<PcmSource | undefined> {
   const song = await openPcm(async ({ start, end = file.size - 1 }) => {
@@ -24,7 +24,7 @@ export async function openLocalSong(file: Blob, signal: AbortSignal): Promise<Pc
   return song.sampleRate === stemsRate ? song : resampled(song)
 }
 
-/** Piece by piece, so that an hour takes no more memory than a minute. */
+/** Resamples piece by piece, so that an hour takes no more memory than a minute. */
 function resampled(song: PcmSource): PcmSource {
   const { sampleRate } = song
   const frames = Math.round((song.frames * stemsRate) / sampleRate)

@@ -6,7 +6,7 @@ import { sampleAt } from './sample-at.js'
 
 interface Mp3Info {
   header: MpegHeader
-  /** Where the bytes of some frames lie, with those before them that they need, and at most one more after them. */
+  /** Range of the bytes of some frames, with those before that they need, and at most a few after them. */
   bytesOf(first: number, end: number): { start: number; end: number }
   frameCount: number
   /** Samples before the audio: those that the encoder added, and those that every decoder adds. */
@@ -16,19 +16,19 @@ interface Mp3Info {
 
 const layer3 = 3
 const decoderDelay = 529
-/** A frame needs earlier ones: for up to 511 bytes of its data that they hold, and for the overlap of its transform. */
+/** A frame needs earlier ones: they hold up to 511 bytes of its data, and its transform overlaps with theirs. */
 const leadFrames = 3
 const leadBytes = 511
-/** Bytes in which a first frame is looked for. */
+/** Bytes to search for the first frame. */
 const searchedBytes = 64 * 1024
-/** Bytes to read at a time where frames have to be looked for. */
+/** Bytes to read at a time when frames must be searched for. */
 const scannedBytes = 4 * 2 ** 20
 /** Most bytes of tags after the last frame. */
 const mostTrailingBytes = 2 ** 20
 
 /**
- * An MP3 file, read piece by piece. Where its first frame tells that the bit rate is constant (`Info`), every position
- * can be computed; in others (`Xing`, or nothing), all frames are looked for once.
+ * Opens an MP3 file, to be read piece by piece. If its first frame states a constant bit rate (`Info`), every position
+ * can be computed; otherwise (`Xing`, or nothing), all frames are located once.
  */
 export async function openMp3(file: OpenFile): Promise<PcmSource | undefined> {
   const info = await infoOf(file)
@@ -65,7 +65,7 @@ interface First {
   position: number
 }
 
-/** The first frame behind a tag, if this is MP3. */
+/** The first frame after a tag, if this is MP3. */
 async function firstFrame({ head, read, signal }: OpenFile): Promise<First | undefined> {
   if (head.byteLength < 10) return undefined
   const start = new DataView(head)
@@ -89,20 +89,20 @@ function constant({ samplesPerFrame, bitRate, sampleRate }: MpegHeader, audioSta
 
 interface InfoHeader {
   isConstant: boolean
-  /** Without the frame that states it. */
+  /** Excluding the frame that states it. */
   frameCount: number
-  /** Samples that the encoder added before the audio and behind it. */
+  /** Samples that the encoder added before and after the audio. */
   delay: number
   padding: number
 }
 
-/** What the first frame states instead of sound: Xing's header, and LAME's after it. */
+/** Metadata in the first frame, instead of sound: Xing's header, and LAME's after it. */
 function infoHeaderOf(frame: Uint8Array): InfoHeader | undefined {
   const text = latin1(frame, 0, 200)
   const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
   const view = viewOf(frame)
   const flags = at < 0 || at + 144 > view.byteLength ? 0 : view.getUint32(at + 4)
-  // Only if the number of frames is stated.
+  // Useless unless the number of frames is stated.
   if ((flags & 1) === 0) return undefined
   const lameAt = at + 8 + 4 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
   const cuts = view.getUint32(lameAt + 20) & 0xff_ffff
@@ -130,7 +130,7 @@ async function framesOf(
 }
 
 /**
- * Looks for where frames begin, up to something that is not a frame, such as tags at the end.
+ * Locates frames, up to something that is not a frame, such as tags at the end.
  *
  * @returns undefined if there are fewer frames than stated or, where nothing is stated, if much of the file is
  * something else

@@ -4,7 +4,7 @@ import { oggCodecOf } from '../../core/media/decode/ogg/ogg-stream.js'
 import { decodedPiece } from './decoded-piece.js'
 import { decodeAudio, type OpenFile, type PcmSource, pcmSource } from './pcm.js'
 
-/** The pages of a stream that come before its sound, numbered from 0, and what they say. */
+/** Header pages of a stream, numbered from 0, and facts from them. */
 interface Stream {
   serial: number
   headers: Uint8Array[]
@@ -13,28 +13,28 @@ interface Stream {
   preSkip: number
 }
 
-/** A page that begins at this byte or later ends at this sample, as the pages count them. */
+/** The first page that begins at this byte or later ends at this granule position. */
 interface Mark {
   granule: number
   byte: number
 }
 
-/** More than the longest page (RFC 3533, 6) and the header of another: one begins, and ends, within them. */
+/** More than the longest page (RFC 3533, 6) and the header of another: a page begins and ends within them. */
 const probedBytes = 2 * 65_307
-/** Samples that a decoder needs before those that are wanted: the overlap of Vorbis, and 80 ms of Opus. */
+/** Samples that a decoder needs before the wanted ones: the overlap of Vorbis, and 80 ms of Opus. */
 const leadFrames = 8192
 const nearSeconds = 4
-/** Tries to interpolate; after that the range is halved. */
+/** Attempts to interpolate; after that, the range is halved. */
 const guesses = 4
 const maxProbes = 24
-/** Pages at the beginning of the sound, to see how its pages count. */
+/** First pages with sound, which show where their granule positions begin. */
 const firstPages = 4
 /** Headers may contain pictures. */
 const mostHeaderBytes = 32e6
 
 /**
- * Vorbis or Opus in Ogg. A piece consists of its headers and the pages that cover it, which are found by their granule
- * positions: browsers decode these as a file of its own.
+ * Opens Vorbis or Opus in Ogg. A piece consists of the headers and the pages that cover it, which are found by their
+ * granule positions: browsers decode these as a separate file.
  */
 export async function openOgg(file: OpenFile): Promise<PcmSource | undefined> {
   if (latin1(new Uint8Array(file.head), 0, 4) !== 'OggS') return undefined
@@ -57,7 +57,7 @@ export async function openOgg(file: OpenFile): Promise<PcmSource | undefined> {
     const pages: OggPage[] = []
     for await (const page of pagesFrom(reading, await before(from - leadFrames, reading, stream, marks))) {
       if (page.serial !== serial || page.sequence < headers.length) continue
-      // The last page before it may hold the beginning of its first packet.
+      // The last page before the piece may hold the beginning of its first packet.
       if (page.granule !== undefined && page.granule <= from - leadFrames) pages.length = 0
       pages.push(page)
       if ((page.granule ?? 0) >= to) break
@@ -116,7 +116,7 @@ async function* bytesFrom({ read, signal }: OpenFile, from: number, until: numbe
     yield new Uint8Array((await read({ start, end: Math.min(until, start + probedBytes) - 1 }, signal)).bytes)
 }
 
-/** A byte before the page that ends at this sample or earlier, not far from it. */
+/** A byte before, and not far from, the page that ends at this sample or earlier. */
 async function before(granule: number, file: OpenFile, { serial, sampleRate }: Stream, marks: Mark[]): Promise<number> {
   for (let probe = 0; probe < maxProbes; probe++) {
     const above = marks.findIndex((mark) => mark.granule > granule)

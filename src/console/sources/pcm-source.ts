@@ -5,7 +5,7 @@ export type { PcmSource, RangeReader } from './pcm.js'
 
 const headerBytes = 64 * 1024
 
-/** WAV, AIFF, FLAC and MP3 over ranges; any other format that the browser knows is decoded as a whole. */
+/** Reads WAV, AIFF, FLAC, AAC, Ogg and MP3 over ranges; decodes other formats that the browser knows as a whole. */
 export async function openPcm(read: RangeReader, signal: AbortSignal): Promise<PcmSource> {
   const { bytes: first, totalBytes } = await read({ start: 0, end: headerBytes - 1 }, signal)
   const layout = sampleLayout(new DataView(first))

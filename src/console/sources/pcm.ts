@@ -1,13 +1,13 @@
 /** Samples of a track, read piece by piece, so that an hour of audio needs no more memory than a minute. */
 export interface PcmSource {
   readonly sampleRate: number
-  /** Rises while it is growing. */
+  /** Increases while the source grows. */
   readonly frames: number
-  /** Its file is still being written, so there will be more. */
+  /** Whether the file is still being written, so that more frames follow. */
   readonly isGrowing?: boolean
-  /** How many there will be, as far as the file that is being separated tells. */
+  /** Expected number of frames, if the file that is being separated states it. */
   readonly promisedFrames?: number
-  /** One plane per channel, at most two. Fewer frames than asked for only at the end. */
+  /** One plane per channel, at most two. Fewer frames than requested only at the end. */
   read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]>
 }
 
@@ -17,7 +17,7 @@ export type RangeReader = (
   signal: AbortSignal,
 ) => Promise<{ bytes: ArrayBuffer; totalBytes: number }>
 
-/** A file whose format is being found out. */
+/** A file whose format is being detected. */
 export interface OpenFile {
   read: RangeReader
   /** Its first bytes. */
@@ -26,7 +26,7 @@ export interface OpenFile {
   signal: AbortSignal
 }
 
-/** @param read gets the samples from one to before another, which exist */
+/** @param read reads the samples of a range that exists, without the one at its end */
 export function pcmSource(
   { sampleRate, frames }: Pick<PcmSource, 'sampleRate' | 'frames'>,
   read: (from: number, to: number, signal: AbortSignal) => Promise<Float32Array<ArrayBuffer>[]>,
@@ -41,7 +41,7 @@ export function pcmSource(
   }
 }
 
-/** Decodes a whole file, or a part of one that is a file of its own. */
+/** Decodes a whole file, or a part that was made a separate file. */
 export async function decodeAudio(file: ArrayBuffer, sampleRate: number): Promise<Float32Array<ArrayBuffer>[]> {
   const buffer = await new OfflineAudioContext(2, 1, sampleRate).decodeAudioData(file)
   return Array.from({ length: Math.min(2, buffer.numberOfChannels) }, (_, channel) => buffer.getChannelData(channel))

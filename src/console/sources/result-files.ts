@@ -43,7 +43,7 @@ export function resultFiles(client: SongClient, { id: jobId, result, files }: Pi
     storedName,
     /** Name under which a person keeps the file. */
     fileName,
-    /** Outputs that are here, not in the client's own storage. */
+    /** Outputs in the service's storage, not in the client's own. */
     names: Object.keys(links).filter((name) => URL.canParse(link(name))),
     bytes: (name: string) => files?.[name]?.bytes,
     /** For browsers that save a file dragged out of them: type, name and link. */

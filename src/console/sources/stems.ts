@@ -8,7 +8,7 @@ import { isAudio } from '../words/stem-names.js'
 export interface Peaks {
   lowest: Float32Array
   highest: Float32Array
-  /** Stretches in a second. Without it, they are the whole track. */
+  /** Stretches per second. Without it, all of them span the whole track. */
   perSecond?: number
 }
 

@@ -9,7 +9,7 @@ export interface Loop {
   to: number
 }
 
-/** What is heard before the song. */
+/** Clicks before the song. */
 export interface CountIn {
   seconds: number
   source: PcmSource
@@ -20,13 +20,13 @@ export interface Piece {
   tracks: Float32Array<ArrayBuffer>[][]
   frame: number
   frames: number
-  /** True if the whole song is played, because the tracks are not made yet. */
+  /** Whether the original song is played, because the tracks are not made yet. */
   isWhole: boolean
 }
 
-/** What is to be played. */
+/** The part to play. */
 interface Part {
-  /** Frame. */
+  /** First frame. */
   from: number
   loop: Loop | undefined
   countIn: CountIn | undefined
@@ -40,7 +40,7 @@ const wholeName = '(whole)'
 export const pieceSeconds = 2
 const checkMs = 200
 
-/** Tracks of one song, cut into pieces that are played one after the other; where they are not made yet, the song. */
+/** Cuts the tracks of a song into successive pieces; uses the song itself where they are not made yet. */
 export class TrackPieces {
   readonly sampleRate: number
   readonly #whole: PlayerTrack | undefined
@@ -59,7 +59,7 @@ export class TrackPieces {
     this.#read = this.#cached()
   }
 
-  /** In the order of what a piece has. */
+  /** Names of the tracks, in the order of a piece. */
   get names(): string[] {
     return this.#all.map(({ name }) => name)
   }
@@ -114,7 +114,7 @@ export class TrackPieces {
     }
   }
 
-  /** What is heard before the song. */
+  /** The count-in as a piece. */
   async #counted({ seconds, source }: CountIn, frame: number, signal: AbortSignal): Promise<Piece> {
     const frames = Math.round(seconds * this.sampleRate)
     const clicks = await source.read(0, frames, signal)

@@ -1,6 +1,6 @@
 import { type PcmSource, pcmSource, type RangeReader } from './pcm.js'
 
-/** Where the samples of an uncompressed file lie, and how they are stored. */
+/** Position and encoding of the samples in an uncompressed file. */
 export interface SampleLayout {
   sampleRate: number
   channelCount: number
@@ -77,7 +77,7 @@ function tagAt(head: DataView, at: number): string {
   return String.fromCharCode(...new Uint8Array(head.buffer, head.byteOffset + at, 4))
 }
 
-/** By format tag or compression, and bits. */
+/** Encodings by format tag or compression, and bits. */
 const encodings: Record<string, SampleLayout['encoding'] | undefined> = {
   '1/16': '16',
   '1/24': '24',

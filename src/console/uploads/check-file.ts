@@ -2,11 +2,11 @@ import type { Client } from '../service/page-client.js'
 import { knownWorkflow } from '../service/known-workflow.js'
 import { type Explanation, durationWords, sizeWords } from '../words/words.js'
 
-/** What the service takes as the input of a workflow. */
+/** Input that the service accepts for a workflow. */
 interface Accepted {
   maxFileBytes: number
   maxAudioSeconds: number
-  /** Undefined for a workflow that does not say what type of file it wants. */
+  /** Undefined for a workflow that states no types of files. */
   extensions: readonly string[] | undefined
 }
 
@@ -16,7 +16,7 @@ const headBytes = 1024
 /** Encoders add some silence to a song, which the service does not count. */
 const paddingSeconds = 0.2
 
-/** What is wrong with a file, as far as that can be told before it is sent; undefined if nothing is. */
+/** Problem with a file, as far as it can be found before sending; undefined if there is none. */
 export async function checkFile(client: Client, workflow: string, file: File): Promise<Explanation | undefined> {
   if (file.size === 0) return { text: 'This file is empty.' }
   const accepted = await soon(acceptedBy(client, workflow))
@@ -88,7 +88,7 @@ function isAudio(head: Uint8Array): boolean {
   return isMpeg || text.startsWith('ftyp', 4) || audioStarts.some((start) => text.startsWith(start))
 }
 
-/** Length in seconds as the browser's own player reads it; rejects for what only the service can read. */
+/** Length in seconds as the browser's own player reads it; rejects for files that only the service can read. */
 function durationOf(file: File): Promise<number> {
   const player = new Audio()
   const url = URL.createObjectURL(file)

@@ -4,7 +4,7 @@ import { canSeparate } from '../../browser/can-separate.js'
 import { unreachable } from '../words/first-words.js'
 import { useMessages } from '../elements/messages.js'
 
-/** What separates, once a song was chosen for it. */
+/** The script that separates, loaded with the first song. */
 let separation: typeof import('./on-device.js') | undefined
 
 /** Separates within the page, where the browser can. */

@@ -3,17 +3,17 @@ import { type DeviceSeparation, separate, StemworkError } from '../../browser/in
 /** The files of the separation lie below the page's own parts. */
 const folder = new URL('console/device/', document.baseURI)
 
-/** Songs that were separated here, or wait for it; kept as long as the page is open, whatever it shows. */
+/** Songs that were separated here, or wait to be; kept while the page is open, whatever it shows. */
 const songs = new Set<HTMLElement>()
 let last = Promise.resolve()
 let running = 0
 
-/** Shows what was separated here, or waits for it. */
+/** Shows the songs that were separated here, or wait to be. */
 export function showSongs(list: HTMLUListElement): void {
   list.replaceChildren(...songs)
 }
 
-/** Separates songs within the page. Nothing of them reaches the service. */
+/** Separates songs within the page. No part of them reaches the service. */
 export function separateSongs(files: readonly File[], list: HTMLUListElement): void {
   for (const file of files) list.append(order(file))
 }

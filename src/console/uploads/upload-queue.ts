@@ -17,17 +17,17 @@ type LikeEarlier = Omit<NewJob, 'params'> & { params: Record<string, unknown> }
 /** The part of an upload that is not shown. */
 interface Course {
   stop: AbortController
-  /** What is wrong with the file; ignored if the person sends it anyway. */
+  /** Problem with the file; ignored if the person sends it anyway. */
   check?: Promise<Explanation | undefined>
   likeEarlier?: LikeEarlier
   /** Continues an upload that the person has held back. */
   release?(): void
 }
 
-/** Sends files one after the other and makes a job of each. */
+/** Sends files one after the other and creates a job from each. */
 export class UploadQueue {
   list: readonly Upload[] = []
-  /** Uploads of which jobs were made in this visit, by the ids of the jobs. */
+  /** Uploads that became jobs in this visit, by the ids of the jobs. */
   readonly made = new Map<string, Upload>()
   readonly #page: UploadsPage
   readonly #courses = new Map<number, Course>()
@@ -38,7 +38,7 @@ export class UploadQueue {
     this.#page = page
   }
 
-  /** Makes a job of each, with the current choices unless others are made for it before. */
+  /** Creates a job from each file, with the current choices unless others are made for it before. */
   add(files: readonly File[]): void {
     const { choices } = this.#page
     for (const file of files) this.#order(file, choices, { isHeld: choices.isEach === true && files.length > 1 })
@@ -49,7 +49,7 @@ export class UploadQueue {
     this.#order(file, { workflow: likeEarlier.workflow, settings: {} }, { likeEarlier })
   }
 
-  /** Holds its job back until `release`. */
+  /** Holds the job of an upload back until `release`. */
   hold(number: number): void {
     this.#change(number, { isHeld: true })
   }
@@ -123,7 +123,7 @@ export class UploadQueue {
     const isAgain = likeEarlier !== undefined
     this.#courses.set(number, { stop: new AbortController(), likeEarlier })
     this.#show([...this.list, { number, file, choices, isOwn: false, isAgain, isHeld, state: 'waiting', progress: 0 }])
-    // At once, not when its upload would begin: a person who dropped twenty files learns of the wrong ones now.
+    // Checked at once, not when the upload begins: a person who dropped twenty files learns of the wrong ones now.
     this.#check(number)
     this.#queue(number, {})
   }

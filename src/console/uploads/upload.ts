@@ -7,11 +7,11 @@ export interface Upload {
   file: File
   /** Options of its job, read when the job is made. */
   choices: Choices
-  /** They were chosen for this file, so the choices for the next songs do not apply. */
+  /** Whether the choices were made for this file, so that those for the next songs do not apply. */
   isOwn: boolean
-  /** Its job is like an earlier one, whatever is chosen. */
+  /** Whether the job repeats an earlier one, whatever is chosen. */
   isAgain: boolean
-  /** The person is still choosing, and will send it then. */
+  /** Whether the person is still choosing, and will send it then. */
   isHeld: boolean
   /** `refused`: the page expects the service to refuse it. */
   state: 'waiting' | 'sending' | 'disconnected' | 'refused' | 'failed'
@@ -28,7 +28,7 @@ export interface UploadListener {
   onParamsRefused(workflow: string, refusals: Refusals): void
 }
 
-/** What the uploads need of the page. */
+/** The part of the page that the uploads need. */
 export interface UploadsPage extends UploadListener {
   client: Client
   choices: Choices

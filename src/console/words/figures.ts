@@ -32,7 +32,7 @@ const words: Record<string, FigureWords> = {
   'loudness.gateLufs': { label: 'Relative gate', unit: 'LUFS', digits: 1 },
 }
 
-/** What a musician looks for first, in this order. */
+/** Figures that a musician looks for first, in this order. */
 const headlines = [
   'tempo.bpm',
   'key.name',
@@ -43,7 +43,7 @@ const headlines = [
   'gainDb',
 ]
 
-/** Covered by another figure, or shown in another way. */
+/** Values that another figure covers, or that are shown in another way. */
 const hidden = [
   'key.tonic',
   'key.mode',
@@ -64,7 +64,7 @@ export function figuresOf({ details }: Pick<Job, 'details'>): Figure[] {
   return [...valuesOf(details)].map(([path, value]) => figureOf(path, value))
 }
 
-/** The few figures that stand for the rest; none for a job that is not about figures. */
+/** The most important figures; none for a job that measures nothing. */
 export function headlinesOf({ details }: Pick<Job, 'details'>): Figure[] {
   const values = valuesOf(details)
   return headlines.flatMap((path) => (values.has(path) ? [figureOf(path, values.get(path))] : []))

@@ -1,6 +1,6 @@
 import type { JobError, JobStatus } from '../../client/client.js'
 
-/** What went wrong, for a person: what it means, what to do, and underneath what the service said. */
+/** An error explained to a person: its meaning, the remedy and, as `detail`, the service's own message. */
 export interface Explanation {
   text: string
   detail?: string
@@ -60,7 +60,7 @@ export function clock(seconds: number): string {
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`
 }
 
-/** A time that was estimated. */
+/** An estimated time, in words. */
 export function aboutWords(seconds: number): string {
   if (seconds < 10) return 'a few seconds'
   if (seconds < 55) return `about ${Math.ceil(seconds / 5) * 5} seconds`

@@ -1,4 +1,4 @@
-/** How far a step of a job is. */
+/** States of a job's step. */
 export const stepStates = { done: 'Done', failed: 'Failed', waiting: 'Waiting' } as const
 
 const steps: [ms: number, unit: string][] = [

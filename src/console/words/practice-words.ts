@@ -1,4 +1,4 @@
-/** Of a volume, where 1 is the stem as it is. */
+/** A volume in decibels; 1 leaves the stem as it is. */
 export function decibelWords(volume: number): string {
   if (volume === 0) return 'Silent'
   const decibels = 40 * Math.log10(volume)

@@ -5,7 +5,7 @@ export function canRepeat({ status, error }: Job): boolean {
   return status === 'SUCCEEDED' || (error !== null && (error.code !== 'BAD_INPUT' || error.reason === 'upload_missing'))
 }
 
-/** Length of the song in seconds, if the workflow has told it. */
+/** Length of the song in seconds, if the workflow reports it. */
 export function durationOf({ details }: Job): number | undefined {
   return typeof details?.seconds === 'number' ? details.seconds : undefined
 }

@@ -4,7 +4,7 @@ import { aboutWords, type Explanation, failures, unreachable } from './first-wor
 export * from './first-words.js'
 export * from './job-words.js'
 
-/** What went wrong with a request, by the reason or the code. */
+/** Explanations of failed requests, by the reason or the code. */
 const refusals: Record<string, string | undefined> = {
   ...failures,
   link_incomplete: 'This link is not complete. Open it exactly as it was sent, or ask for a new one.',
@@ -52,7 +52,7 @@ const timings: Record<string, string> = {
   draw: 'Drawing',
 }
 
-/** What a workflow measured, by the name that it gives it. */
+/** Words for a timing of a workflow, by its name. */
 export function timingWords(name: string): string {
   return timings[name] ?? name
 }
@@ -61,12 +61,12 @@ export function stageWords(stage: string | null): string {
   return stages[stage ?? ''] ?? 'Working'
 }
 
-/** Until a waiting job starts. */
+/** Words for the time until a waiting job starts. */
 export function startWords(seconds: number | undefined): string {
   return seconds === undefined ? 'It starts when its turn comes.' : `It starts in ${aboutWords(seconds)}.`
 }
 
-/** Until a waiting job is done. */
+/** Words for the time until a waiting job is done. */
 export function endWords(seconds: number | undefined): string {
   return seconds === undefined ? '' : `It will probably be done in ${aboutWords(seconds)}.`
 }

@@ -19,7 +19,7 @@ import { optionOf, type OtherOption, type OtherProgram, type OtherRequest } from
 const programs: readonly OtherProgram[] = [demucs, audioSeparator]
 const names = programs.map(({ name }) => name)
 
-/** The command for the program that the arguments begin with; without one, that which explains itself. */
+/** Returns the command for the program that the arguments begin with, or one that explains `as`. */
 export function asCommand(argv: readonly string[] = []): Command {
   const [name] = argv
   const program = programs.find((one) => one.name === name)
@@ -81,7 +81,7 @@ async function runAs(program: OtherProgram, input: CommandInput, terminal: Termi
   })
 }
 
-/** @throws UsageError for what has no counterpart, with the nearest that has */
+/** @throws UsageError for an option without a counterpart, naming the nearest */
 function requestOf({ options, start }: OtherProgram, input: CommandInput): OtherRequest {
   const request = start()
   for (const [name, value] of Object.entries(input.values)) {
@@ -113,12 +113,12 @@ async function modelOf(
         `${known.filter((one) => one !== meant).join(', ') || '"stemwork models list" names them'}.`,
     )
   }
-  // Its folder and files are named after the model, not after a manifest's path.
+  // The folder and files are named after the model, not after a manifest's path.
   if (request.model.endsWith('.json')) request.model = basename(request.model, '.json')
   return { name, stems: info.stems.length === 1 ? ['vocals', 'accompaniments'] : info.stems }
 }
 
-/** Where the stems of a song belong. @param taken files of this run, which no other result may replace */
+/** Paths for a song's stems. @param taken paths of this run, which no other result may overwrite */
 function targetsOf(
   program: OtherProgram,
   request: OtherRequest,

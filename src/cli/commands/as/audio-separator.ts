@@ -126,7 +126,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Makes a file name safe as that program does. */
+/** Makes a file name safe as audio-separator does. */
 function safe(name: string): string {
   return name
     .replace(/[<>:"/\\|?*]/g, '_')
