@@ -41,12 +41,14 @@ export async function putResumable(
   const target = new URL(location, url).href
   let offset = 0
   let isOffsetKnown = true
-  for (let fruitless = 0; offset < totalBytes;) {
+  let [fruitless, pauses] = [0, 0]
+  const progressed = () => (fruitless = pauses = 0)
+  while (offset < totalBytes) {
     const before = offset
     try {
       if (!isOffsetKnown) offset = await storedOffset(connection, target, signal)
       isOffsetKnown = true
-      if (offset > before) fruitless = 0
+      if (offset > before) progressed()
       if (offset >= totalBytes) break
       const piece = source.slice(offset, offset + pieceBytes)
       const from = offset
@@ -61,14 +63,14 @@ export async function putResumable(
         onProgress: ({ bytes }) => onProgress?.({ bytes: from + bytes, totalBytes }),
       })
       offset += sizeOf(piece)
-      fruitless = 0
+      progressed()
     } catch (error) {
       signal?.throwIfAborted()
       const isPatient = onInterrupted !== undefined && isLost(error)
-      if (!isPassing(error) || (++fruitless >= maxFruitless && !isPatient)) throw error
+      if (!isPassing(error) || (!isPatient && ++fruitless >= maxFruitless)) throw error
       onInterrupted?.()
       isOffsetKnown = false
-      await pause(Math.min(Math.max(backOff(fruitless - 1, back), error.retryAfterMs ?? 0), longestWaitMs), signal)
+      await pause(Math.min(Math.max(backOff(pauses++, back), error.retryAfterMs ?? 0), longestWaitMs), signal)
     }
   }
   return { downloadUrl }
@@ -84,14 +86,18 @@ async function storedOffset(connection: Connection, url: string, signal: AbortSi
   return offset
 }
 
-/** Whether the error is temporary: an interruption, a proxy's report of one, an unexpected offset, or a refusal. */
+/**
+ * Whether the error is temporary: an interruption, a proxy's report of one, an unexpected offset, or a refusal that does
+ * not last, as that of a full storage does.
+ */
 function isPassing(error: unknown): error is ClientError {
-  return (
-    ClientError.is(error) && (error.status === 0 || [408, 409, 423, 429].includes(error.status) || error.status >= 500)
-  )
+  if (!ClientError.is(error)) return false
+  const { status, retryAfterMs = 0 } = error
+  if (isLost(error) || [408, 409, 423].includes(status)) return true
+  return (status === 429 || status >= 500) && retryAfterMs <= longestWaitMs
 }
 
-/** Whether the service itself did not answer; its own answer may say that its storage is full. */
+/** Whether the service itself did not answer. */
 function isLost(error: unknown): boolean {
   return ClientError.is(error) && [0, 502, 504].includes(error.status)
 }

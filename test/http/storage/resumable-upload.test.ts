@@ -182,20 +182,29 @@ it('a service without resumable uploads says so, and what to use', async () => {
   ])
 })
 
-it('the client waits a minute at most, however long a proxy asks for', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout'] })
+/** A client whose resumable upload meets these answers, one after another. */
+function clientMeeting(answer: (tries: number) => Response) {
   let tries = 0
   const fetch = async (_input: string | URL | Request, { method = 'GET' }: RequestInit = {}) => {
     if (method === 'GET') return Response.json({ uploadUrl: 'http://a/x', resumableUrl: 'http://a/begin' })
     if (method === 'POST')
       return new Response(null, { status: 201, headers: { location: 'http://a/z', 'download-url': 'http://a/y' } })
-    if (++tries < 20) return new Response(null, { status: 502, headers: { 'retry-after': '99999999' } })
-    return new Response(null, { status: 204, headers: { 'upload-offset': String(9 * mebibyte) } })
+    return answer(++tries)
   }
-  const client = createClient({ baseUrl: 'http://a', apiKey: 'key', fetch })
+  return createClient({ baseUrl: 'http://a', apiKey: 'key', retries: 0, fetch })
+}
+
+it('the client waits a minute at most, however long a proxy asks for', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  let asked = 0
+  const client = clientMeeting((tries) => {
+    asked = tries
+    if (tries < 20) return new Response(null, { status: 502, headers: { 'retry-after': '99999999' } })
+    return new Response(null, { status: 204, headers: { 'upload-offset': String(9 * mebibyte) } })
+  })
   const uploading = client.upload(Buffer.alloc(9 * mebibyte), { onInterrupted: () => undefined })
   await vi.advanceTimersByTimeAsync(59_000)
-  expect(tries).toBe(1)
+  expect(asked).toBe(1)
   await vi.advanceTimersByTimeAsync(19 * 60_000)
   expect(await uploading).toEqual({ downloadUrl: 'http://a/y' })
 })
@@ -229,6 +238,29 @@ it('the client waits for a connection as long as it takes, if it can report that
   expect(interrupted.mock.calls.length).toBeGreaterThan(8)
   // What is stored is not sent again.
   expect(asked.filter((one) => one.startsWith('PATCH'))).toEqual(['PATCH 0', `PATCH ${stored}`])
+})
+
+it('after a long outage, the client also retries when the service is still busy', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  const client = clientMeeting((tries) => {
+    if (tries <= 20) return new Response(null, { status: 502 })
+    if (tries <= 22) return new Response(null, { status: 503 })
+    return new Response(null, { status: 204, headers: { 'upload-offset': String(9 * mebibyte) } })
+  })
+  const uploading = client.upload(Buffer.alloc(9 * mebibyte), { onInterrupted: () => undefined })
+  uploading.catch(() => {})
+  await vi.advanceTimersByTimeAsync(60 * 60_000)
+  expect(await uploading).toEqual({ downloadUrl: 'http://a/y' })
+})
+
+it('the client reports a full storage at once', async () => {
+  const interrupted = vi.fn()
+  const client = clientMeeting(() =>
+    Response.json({ code: 'STORAGE_FULL' }, { status: 429, headers: { 'retry-after': '600' } }),
+  )
+  const uploading = client.upload(Buffer.alloc(9 * mebibyte), { onInterrupted: interrupted })
+  await expect(uploading).rejects.toMatchObject({ code: 'STORAGE_FULL' })
+  expect(interrupted).not.toHaveBeenCalled()
 })
 
 describe('an upload that can be resumed', () => {
