@@ -111,7 +111,7 @@ function tabs(id: string, curl: string, javaScript: string): string {
 </div>`
 }
 
-/** Filled in by the page's script; empty without it. */
+/** Placeholder for a form that the page's script builds. */
 function tryForm({ method, path }: Context, operation: Operation, body: unknown): string {
   const isSigned = operation.security.some((one) => 'signedLink' in one)
   if (isSigned) return ''
