@@ -6,8 +6,8 @@ import { columnText } from './job-row.js'
 const parallel = 2
 
 /**
- * Finds rows by their ids. However many are asked for at a time, they take two connections at most: those that are
- * asked for while others are on their way are found by one statement.
+ * Finds rows by their ids. However many are requested at a time, they take two connections at most: ids requested
+ * during a look-up are found by one statement.
  */
 export function rowsById(
   pool: PostgresPool,

@@ -1,7 +1,7 @@
 import type { DeliverablePage } from '../../../core/engine/ports/job-store.js'
 import { type DueEntry, DueQueue } from './due-queue.js'
 
-/** A due queue for each application, so that one's long queue hides nothing of another's. */
+/** A due queue for each application, so that the long queue of one hides no items of another. */
 export class DueQueues<Item> {
   readonly #queues = new Map<string, DueQueue<Item>>()
   #entered = 0

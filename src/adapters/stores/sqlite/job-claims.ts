@@ -65,7 +65,7 @@ function queue({ rows, database, clock }: JobTables, max: number): { running: Jo
   }
 }
 
-/** Who is next. */
+/** Claims, and the order of waiting jobs. */
 export function jobClaims(tables: JobTables): JobClaims {
   const { database, rows, clock } = tables
   const rules = schedulingRules(database)

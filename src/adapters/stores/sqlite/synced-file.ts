@@ -5,8 +5,8 @@ import { promisify } from 'node:util'
 const datasync = promisify(fdatasync)
 
 /**
- * A file that others write, and that is flushed to disk outside the event loop. Those who ask while the disk is busy
- * share the next sync.
+ * A file that others write, and that is flushed to disk outside the event loop. Calls while the disk is busy share the
+ * next sync.
  */
 export function syncedFile(path: string) {
   // Windows syncs only what was opened for writing.
