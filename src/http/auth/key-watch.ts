@@ -4,7 +4,7 @@ import type { ApplicationStore } from '../../core/engine/ports/application-store
 /** Interval of looking up a watched key, which another process may have revoked. */
 const keyCheckMs = 1000
 
-/** Permission of a long request to go on. */
+/** Permission of a long request to continue. */
 export interface Permission {
   /** Fires once the sender's key has ended. */
   readonly signal: AbortSignal

@@ -1,6 +1,6 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
-/** What a signed link allows. Every field is covered by the signature. */
+/** Permissions of a signed link. Every field is covered by the signature. */
 export interface Grant {
   /** `GET` allows `HEAD` too. */
   method: 'GET' | 'PUT'

@@ -25,7 +25,7 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
 /**
  * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, after which none is
  * missed, then `job` with the whole job at each change, `deleted` with its id, and `webhook-receiver` when this process
- * disables one. The stream has no end of its own.
+ * disables one. The stream does not end by itself.
  */
 export function allJobEvents(call: KeyedCall): ApiAnswer {
   return eventStream(call, (signal) => allFrames(call, signal))

@@ -19,7 +19,7 @@ export interface Overview {
   /** Everything that is paused, drained or limited. */
   rules: { kind: 'deployment' | 'application' | 'workflow'; id: string; state: RuleState; maxRunning: number | null }[]
   applications: { id: string; name: string }[]
-  /** Of jobs that ended this month (UTC), most processor time first; empty where the store keeps no ledger. */
+  /** Usage by jobs that ended this month (UTC), most processor time first; empty where the store keeps no ledger. */
   usage: UsageFacts[]
   problems: string[]
   warnings: string[]
@@ -58,7 +58,7 @@ export interface QueueFacts extends Pick<
   isMore: boolean
   /** How long the first waiting job has been due; null if none waits. */
   longestWaitMs: number | null
-  /** Time of the last day's successful jobs from claim to end. */
+  /** Median time of the last day's successful jobs, from claim to end. */
   medianMs: number | null
 }
 
@@ -91,7 +91,7 @@ export interface JobRow
 
 /** The outcome of one bulk request. */
 export interface BulkFacts extends Omit<BulkReport, 'next'> {
-  /** Where to continue; null at the end. */
+  /** Cursor to continue from; null at the end. */
   next: string | null
 }
 

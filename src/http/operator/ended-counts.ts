@@ -25,7 +25,7 @@ interface Step {
 export interface Ended {
   rates: Overview['rates']
   failures: FailureFacts[]
-  /** By workflow. */
+  /** Median run times by workflow. */
   medianMs: ReadonlyMap<string, number>
 }
 

@@ -81,7 +81,7 @@ function unauthorized(message: string): Problem {
   return new Problem('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer realm="stemwork"' } })
 }
 
-/** Whether a long request may go on: the host still knows its sender, or its link still opens the job. */
+/** Whether a long request may continue: the host still knows its sender, or its link still opens the job. */
 export async function isStillAllowed(request: ApiRequest, service: Service, sender: Sender): Promise<boolean> {
   const { link } = sender
   try {

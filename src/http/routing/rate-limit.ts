@@ -19,7 +19,7 @@ interface Limit {
   perMs: number
   /** Value of the `RateLimit-Policy` header. */
   policyHeader: string
-  /** By application. */
+  /** Buckets by application. */
   buckets: Map<string, Bucket>
   pruneAbove: number
 }

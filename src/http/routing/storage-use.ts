@@ -28,7 +28,7 @@ interface Account {
   uploads: Map<string, number>
   /** Bytes in the store at the last check. */
   stored: number
-  /** Of these, the bytes of documents, and the monotonic milliseconds until which they are not read again. */
+  /** Bytes of documents in `stored`, and the monotonic milliseconds until which they are not read again. */
   documents: { bytes: number; until: number }
   /** Bytes of uploads that have ended since that check began. */
   added: number

@@ -56,7 +56,7 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
     },
   })
   const response = await server.handleWeb(protocolRequest(call, resumablePath))
-  // The service has rules of its own for pages of other origins.
+  // The service has its own rules for pages of other origins.
   const headers = Object.fromEntries(
     [...response.headers].filter(([name]) => !name.startsWith('access-control-') && !name.startsWith('content-')),
   )
