@@ -109,7 +109,7 @@ async function* inBlocks(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let parts: Uint8Array[] = []
   let bytes = 0
-  /** Chunks of this size are not copied. At first it is larger: the first block may be the only one. */
+  /** Chunks of at least this size are not copied. At first it is larger: the first block may be the only one. */
   let uncopied = blockBytes
   for await (const chunk of source) {
     const isWhole = bytes === 0 && chunk.byteLength >= uncopied

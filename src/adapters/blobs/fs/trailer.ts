@@ -3,8 +3,8 @@ import { StemworkError } from '../../../core/engine/errors.js'
 
 /**
  * Facts about a blob at the end of its file, after the bytes: JSON, the JSON's length in four bytes, and a mark. Being
- * part of the file, it appears with the one rename that publishes the bytes, and a truncated file is recognised.
- * Players of audio files ignore it.
+ * part of the file, they appear with the one rename that publishes the bytes, and a truncated file is recognised.
+ * Players of audio files ignore them.
  */
 export interface Trailer {
   contentType: string

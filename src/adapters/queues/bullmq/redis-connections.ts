@@ -82,7 +82,7 @@ export function redisConnections(address: RedisAddress, { name, logger }: { name
   }
 }
 
-/** By its shape, as the host may have another copy of ioredis. */
+/** Checks the shape, as the host may have another copy of ioredis. */
 function isConnection(address: Redis | RedisOptions): address is Redis {
   return typeof (address as { duplicate?: unknown }).duplicate === 'function'
 }

@@ -235,7 +235,7 @@ function jobSweep({ operate, backend, ledger, clock }: StoreParts): JobSweep {
           ids.map((id) =>
             known.exclusively(id, deadline, async () => {
               const job = known.index.get(id)
-              // An ended job stays ended; it can only have been deleted meanwhile.
+              // An ended job stays ended, but may have been deleted meanwhile.
               if (!job || job.deleted !== 'id' in target) return []
               await ledger.ensure([job])
               await known.leaveTombstone(job)

@@ -11,7 +11,7 @@ type Settled = Pick<JobRecord, 'settlement'>
 export type KeyvLedger = ReturnType<typeof keyvLedger>
 
 /**
- * The ledger of use. An entry is part of the record that ends its job, and is copied from there: entries that a crash
+ * The ledger of usage. An entry is part of the record that ends its job, and is copied from there: entries that a crash
  * or an outage kept from being copied are copied before the ledger is read, and before the job is purged.
  */
 export function keyvLedger(backend: Backend) {

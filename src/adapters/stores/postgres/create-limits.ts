@@ -9,7 +9,7 @@ import { usedToday } from './usage.js'
 
 export type Limits = Omit<CreateOptions, 'tx'>
 
-/** A process that stops during a create delays the others of its application for this long, then loses the lock. */
+/** A process that stops during a create delays its application's other creates for this long, then loses the lock. */
 const maxIdleMs = 5_000
 
 /**

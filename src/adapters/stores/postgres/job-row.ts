@@ -105,7 +105,7 @@ export function valuesIn(table: Columns, job: JobRecord): Record<string, unknown
   return values
 }
 
-/** As in `id text, status text`. */
+/** Definitions such as `id text, status text`. */
 export function definitionsOf(table: Columns): string {
   return Object.entries(table)
     .map(([name, [type]]) => `${name} ${type}`)

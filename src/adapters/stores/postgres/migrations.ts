@@ -118,7 +118,7 @@ export const steps: MigrationStep[] = [
         CASE WHEN status = 'STARTED' AND NOT deleted THEN coalesce(lease_until, 0) / ${leaseBucketMs} END
       ) STORED`,
       `DROP INDEX ${schema}.jobs_running`,
-      // Of the claim, for changes that do not read the record first.
+      // The nonce of the claim, for changes that do not read the record first.
       `ALTER TABLE ${schema}.jobs ADD COLUMN nonce text`,
       // For the order inside an application: the priority, negated, so that what comes first is a range of the index.
       `ALTER TABLE ${schema}.jobs ADD COLUMN rank smallint NOT NULL DEFAULT 0, ADD COLUMN deadline bigint`,

@@ -35,7 +35,7 @@ export function schedulingRules(schema: string) {
       )
     },
 
-    /** Whether the rules keep this job from being begun. Exact for a caller that holds the lock of claims. */
+    /** Whether the rules keep this job from being claimed. Exact for a caller that holds the lock of claims. */
     async holdBack(run: Send, rules: readonly SchedulingRule[], job: JobRecord): Promise<boolean> {
       const running = new Map<string, number>()
       const keyOf = (target: RuleTarget) => `${target.kind} ${idOf(target)}`

@@ -19,7 +19,7 @@ interface ChangeOptions {
   send?: Send
 }
 
-/** The table of jobs as records that are read, computed anew outside the database, and written back. */
+/** The table of jobs as records that are read, recomputed outside the database, and written back. */
 export class StoredJobs {
   /** Jobs that this process has claimed. */
   readonly held = new HeldJobs()
@@ -82,7 +82,7 @@ export class StoredJobs {
     }
   }
 
-  /** A damaged record is an error of its own job, not of those after it. @param rows `version, record, claims, id` */
+  /** Parses rows: a damaged record is an error of its own job only. @param rows `version, record, claims, id` */
   readable(rows: readonly Row[]): JobRecord[] {
     return this.#unreadable.readable(
       rows,

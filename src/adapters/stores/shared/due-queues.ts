@@ -6,7 +6,7 @@ export class DueQueues<Item> {
   readonly #queues = new Map<string, DueQueue<Item>>()
   #entered = 0
 
-  /** As `DueQueue.set`. */
+  /** See `DueQueue.set`. */
   set(app: string, entry: DueEntry<Item> | undefined, item: Item, at: number | null): DueEntry<Item> | undefined {
     if (at === null && !entry) return undefined
     const queue = this.#queues.get(app) ?? new DueQueue<Item>(() => this.#entered++)

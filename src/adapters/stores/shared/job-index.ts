@@ -46,8 +46,8 @@ interface IndexEntry<Job> {
 }
 
 /**
- * The jobs of one process by everything that a `JobStore` is asked for, without a scan: among 100,000 waiting jobs the
- * next one is found in 0.3 ms, where a look at each of them took 32 ms.
+ * The jobs of one process, indexed for every query of a `JobStore`: among 100,000 waiting jobs the next one is found in
+ * 0.3 ms, where a scan took 32 ms.
  *
  * @experimental
  */

@@ -88,7 +88,7 @@ export function admit(
   usage.take(app, clock(), quota, more)
 }
 
-/** Whether `limit` jobs of the application are queued; looks at no more. */
+/** Whether at least `limit` jobs of the application are queued; looks at no more. */
 function hasQueued(database: SqliteDatabase, app: string, limit: number): boolean {
   if (!Number.isFinite(limit)) return false
   if (limit <= 0) return true

@@ -57,7 +57,7 @@ export type JobRows = ReturnType<typeof jobRows>
 export function jobRows(database: SqliteDatabase) {
   const unreadable = new UnreadableRows()
 
-  /** A damaged record is an error of its own job, not of those after it. */
+  /** Parses rows: a damaged record is an error of its own job only. */
   const readable = (rows: readonly FoundRow[]) =>
     unreadable.readable(
       rows,

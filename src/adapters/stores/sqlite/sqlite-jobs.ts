@@ -120,7 +120,7 @@ function jobChanges(tables: JobTables): Pick<JobStore, 'apply'> {
   }
 }
 
-/** As bytes: the driver ends a text at its first U+0000. */
+/** As bytes: the driver cuts off a text at its first U+0000. */
 const returningId = 'RETURNING CAST(id AS BLOB) AS id'
 interface PurgedRow {
   id: ArrayBuffer
@@ -163,7 +163,7 @@ function jobSweep({ database, rows, clock }: JobTables): JobSweep {
   }
 }
 
-/** Where no index helps, each job is looked at until there are enough: this many at a time, which takes up to 5 ms. */
+/** Jobs in a stretch, which takes up to 5 ms: where no index helps, each job is read until enough are found. */
 export const jobsAtOnce = 1000
 /** Rest after each stretch, as a multiple of its time, for other work. */
 const restShare = 4
