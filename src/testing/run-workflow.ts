@@ -46,9 +46,9 @@ export interface WorkflowRun {
  *
  * @example
  * const run = await runWorkflow(teaser, {
- * inputs: { inputUrl: 'song.wav' },
- * events: { approval: { by: 'Ann' } },
- * failures: { cut: ['kill', new Error('disk full')] },
+ *   inputs: { inputUrl: 'song.wav' },
+ *   events: { approval: { by: 'Ann' } },
+ *   failures: { cut: ['kill', new Error('disk full')] },
  * })
  * expect(run).toMatchObject({ status: 'SUCCEEDED', attempts: 3 })
  * @throws StemworkError `INVALID_PARAMS` if the workflow would refuse the job

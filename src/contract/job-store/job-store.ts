@@ -71,9 +71,9 @@ export interface JobStoreHarness {
  * @example
  * import { describe, test } from 'vitest'
  * jobStoreContract({ describe, test }, {
- * async open({ idempotencyMs }) {
- * return { store: myJobs({ idempotencyMs }), async close() {} }
- * },
+ *   async open({ idempotencyMs }) {
+ *     return { store: myJobs({ idempotencyMs }), async close() {} }
+ *   },
  * })
  */
 export function jobStoreContract(api: ContractApi, harness: JobStoreHarness): void {
