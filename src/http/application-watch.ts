@@ -189,7 +189,7 @@ export class ApplicationWatch {
     }
   }
 
-  /** Reads the store and passes on what has changed. */
+  /** Reads the store and passes on the changes. */
   async #poll(): Promise<void> {
     const share = await this.#parts.polls.take(this.#parts.app, this.#closed.signal)
     try {

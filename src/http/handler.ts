@@ -130,7 +130,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
   }
 }
 
-/** @throws Problem, or what a route throws */
+/** @throws Problem, or the route's error */
 function answerTo(
   facts: RequestFacts,
   locate: ReturnType<typeof createLocator>,

@@ -2,7 +2,7 @@ import { hash as digest, randomBytes, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
- * API keys: prefix, public id, 32 random bytes, checksum. The checksum lets secret scanners recognise keys and reveals
+ * API keys: prefix, public id, 32 random bytes, checksum. The checksum lets secret scanners recognize keys and reveals
  * typing errors without a look-up. Keys that an operator supplies may have any form of at least 16 characters.
  */
 const ownForm = /^stw_([0-9a-f]{16})_[A-Za-z0-9_-]{43}([0-9a-f]{8})$/

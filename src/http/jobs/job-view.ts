@@ -41,7 +41,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     estimate: null,
     waiting: null,
   }
-  // The holder of a link sees the results, but not what was sent or how the owner labelled it.
+  // The holder of a link sees the results, but neither the input nor the owner's labels.
   return call.caller?.link ? { ...view, workflowParams: {}, metadata: {}, batchName: null, steps: undefined } : view
 }
 

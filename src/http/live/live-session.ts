@@ -8,7 +8,7 @@ import { receivedSamples } from './received-samples.js'
 /** Closing codes of RFC 6455. */
 const closing = { done: 1000, badData: 1007, policy: 1008, failed: 1011, tryLater: 1013 } as const
 
-/** Seconds that are charged to the application at a time. */
+/** Audio is charged to the application in steps of this many seconds. */
 const chargedSeconds = 10
 
 /** One stream of one client. */

@@ -11,7 +11,7 @@ const hostForm = /^[^\s/?#@\\<>]+$/
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
-/** Bytes of chunk framing that any body may have; beyond them, framing may be a fifth of what is sent. */
+/** Bytes of chunk framing that any body may have; beyond them, framing may be a fifth of all bytes sent. */
 const mostFraming = 64 * 1024
 
 /** Headers of which Node keeps the first value if they are repeated; web requests join the values. */

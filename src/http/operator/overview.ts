@@ -109,7 +109,7 @@ function compare(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1
 }
 
-/** Live workers, including idle ones, and those known only from their jobs. */
+/** Live workers, including idle ones, and workers known only from their jobs. */
 function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leaseMs: number): WorkerFacts[] {
   const workers = alive.map(({ owner, state, slots, labels, workflows, startedAt, seenAt }): WorkerFacts => {
     return { name: owner, offers: { state, slots, labels, workflows, startedAt }, seenAt, jobs: [] }

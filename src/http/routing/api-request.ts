@@ -10,7 +10,7 @@ export interface RequestUrl {
 const parts = /^(https?:\/\/[^/?#]+)(\/[^?#]*)(\?[^#]*)?/
 
 /**
- * Returns a parser for normalised addresses of requests. Only the origin needs a `URL`, and nearly all requests have
+ * Returns a parser for normalized addresses of requests. Only the origin needs a `URL`, and nearly all requests have
  * the same one.
  */
 export function urlReader(): (address: string) => RequestUrl {

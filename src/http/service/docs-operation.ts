@@ -30,7 +30,7 @@ ${tryForm(context, operation, body)}
 </section>`
 }
 
-/** A schema on its own, for links from elsewhere. */
+/** A schema in a section of its own, for links from elsewhere. */
 export function schemaSection(name: string, schema: unknown, schemas: Schemas): string {
   return `<section class="stack part" id="schema-${escape(name)}">
 <h3>${code(name)}</h3>
