@@ -60,7 +60,7 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
     const repeated = repeatedId(messages)
     if (repeated !== undefined)
       return refusal(400, `Two of these messages have the id ${repeated}. Give each request an id of its own.`)
-    // Each further message counts as a request of its own.
+    // Each further message counts as one request.
     for (let more = messages.length - 1; more > 0; more--) {
       const counted = await ask(`${baseUrl}/application`, { signal: request.signal })
       if (!counted.ok) return counted

@@ -56,7 +56,7 @@ function filesOf(name: string, folder: string): string[] {
   return [inside('package.json'), inside('dist/**/*'), inside(`bin/*/${process.platform}/${process.arch}/**/*`)]
 }
 
-/** This package and all of its runtime dependencies: names by folder, as a package may be there twice. */
+/** This package and all of its runtime dependencies: names by folder, as a package may be installed twice. */
 function packageFolders(): Map<string, string> {
   const found = new Map<string, string>()
   const own = fileURLToPath(packageFile('./'))

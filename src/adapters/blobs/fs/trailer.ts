@@ -3,7 +3,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
 
 /**
  * Facts about a blob at the end of its file, after the bytes: JSON, the JSON's length in four bytes, and a mark. Being
- * part of the file, they appear with the one rename that publishes the bytes, and a truncated file is recognised.
+ * part of the file, they appear with the one rename that publishes the bytes, and a truncated file is recognized.
  * Players of audio files ignore them.
  */
 export interface Trailer {

@@ -30,7 +30,7 @@ interface Publisher {
   queue: Queue
 }
 
-/** Tried once and not kept: the sweep finds what a notification missed. */
+/** Tried once and then removed: the sweep finds jobs whose notification was missed. */
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 
 /**

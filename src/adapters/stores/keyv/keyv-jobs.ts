@@ -41,7 +41,7 @@ export interface KeyvStoresOptions {
 
 /**
  * Jobs in any backend of Keyv. Keyv has neither compare-and-set nor an index, so this store is correct only while one
- * process writes it (`traits.scope` is `process`): that process serialises the changes of each job and keeps an index
+ * process writes it (`traits.scope` is `process`): that process serializes the changes of each job and keeps an index
  * of all jobs in memory, read from the backend at the first use. The backend must not drop entries by itself (no
  * eviction, no `maxmemory` policy but `noeviction`).
  */

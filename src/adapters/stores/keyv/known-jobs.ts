@@ -49,7 +49,7 @@ export class KnownJobs {
       directoryKey: 'stemwork/jobs',
       schema: z.string(),
       keyOf: (id) => id,
-      // About 20 kB: what a new job writes besides its record does not grow with the number of jobs.
+      // About 20 kB: the writes of a new job besides its record do not grow with the number of jobs.
       perPage: 500,
     })
     const records = jobRecords(backend)
@@ -167,7 +167,7 @@ export class KnownJobs {
     return stored
   }
 
-  /** Reads those of the jobs that exist and are not deleted. */
+  /** Reads the jobs that exist and are not deleted. */
   async readLive(jobs: readonly { id: string }[]): Promise<JobRecord[]> {
     const stored = await this.readStored(jobs)
     return stored.filter((job) => !job.deleted && this.index.get(job.id)?.deleted === false)

@@ -215,7 +215,7 @@ function readRules(schema: string): string {
     INTO is_limited, is_closed, closed_apps, closed_workflows FROM ${schema}.rules;`
 }
 
-/** Closes what has reached its limit of running jobs; without the lock, everything. */
+/** Closes targets that have reached their limit of running jobs; without the lock, everything. */
 function closeFull(schema: string): string {
   return `
     WITH begun AS MATERIALIZED (

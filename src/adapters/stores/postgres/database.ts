@@ -147,7 +147,7 @@ export async function transaction<Result>(
   client.on('error', ignore)
   let done = false
   try {
-    // Not the server's default, which may differ: what is read after a lock must not be older than the lock.
+    // Not the server's default, which may differ: data read after a lock must not be older than the lock.
     await query(client, 'BEGIN ISOLATION LEVEL READ COMMITTED')
     const result = await work(client)
     await query(client, 'COMMIT')

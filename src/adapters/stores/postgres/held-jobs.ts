@@ -7,7 +7,7 @@ export interface HeldJob extends StoredJob {
   now: number
 }
 
-/** More than a process runs at a time. Any other job is read before it is changed. */
+/** More than a process runs at a time. Any other job is read before a change. */
 const maxJobs = 1000
 
 /**

@@ -187,8 +187,8 @@ export const earliestLapsed = 'ORDER BY lease_bucket, lease_until NULLS FIRST, i
 
 const dueConditions: Record<DueReason, string> = {
   lapsed: `${lapsedSql} ${earliestLapsed}`,
-  // As text: the functions for json refuse one in which U+0000 is escaped. A match elsewhere in the record does no
-  // harm, because the change does not apply.
+  // As text: Postgres's functions for json refuse a record in which U+0000 is escaped. A match elsewhere in the record
+  // does no harm, because the change does not apply.
   abandoned:
     `${lapsedSql} AND (deadline <= ${nowSql} OR record::text LIKE '%"cancelRequested":true%') ` + earliestLapsed,
   deleted: 'deleted',

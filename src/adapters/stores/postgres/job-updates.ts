@@ -101,7 +101,7 @@ export function jobUpdates(schema: string) {
   const durable = `${update} RETURNING id`
   const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])
   const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
-  // A job that waits for what its next step needs has another pool.
+  // A job that waits for a worker with the labels of its next step has another pool.
   const itsList = `SELECT workflow, $15::text COLLATE "C" AS pool FROM ${schema}.jobs WHERE id = $1`
   const toWaiting = `WITH ${joinTurns(schema, '$14', itsList)} ${updated(', pool = $15')}`
 

@@ -88,7 +88,7 @@ function jobEntries(
         })
       const known = await jobs.read(id)
       if (!known) return undefined
-      // Under the lock of the application's limited creates: nobody else counts its queued jobs meanwhile.
+      // Under the lock of the application's limited creates: no one else counts its queued jobs meanwhile.
       return await limited.underLock(known.job.app, change, (send, refused) => {
         const next: Parameters<StoredJobs['change']>[1] = (job, now) => {
           const retried = transition(job, change, now)

@@ -2,7 +2,7 @@ import { batched } from '../shared/batched.js'
 import { type PostgresPool, preparedStatement, type Row } from './database.js'
 import { columnText } from './job-row.js'
 
-/** A connection that has fallen silent must not hold up all look-ups. */
+/** A connection that no longer answers must not hold up all look-ups. */
 const parallel = 2
 
 /**

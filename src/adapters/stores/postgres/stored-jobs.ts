@@ -92,7 +92,7 @@ export class StoredJobs {
   }
 
   /**
-   * Computes the next record outside the database and writes it only over what it was computed from, until it succeeds.
+   * Computes the next record outside the database and writes it only over the version read, until this succeeds.
    *
    * @param next a pure function of the record and the database's time; `undefined`: the change does not apply
    */

@@ -85,7 +85,7 @@ export class ClaimOrder<Item> {
 
   /** The items that `take` would return one after the other, if all groups were open; at most `max`. */
   upcoming(now: number, max: number): Item[] {
-    // However many wait, it looks at no more than four times as many as are wanted.
+    // However many items wait, this looks at no more than four times as many as are wanted.
     for (let most = 1; ; most *= 2) {
       const queues = [...this.#unserved.values(), ...this.#served.values()].map((lists) =>
         [...lists.values()]

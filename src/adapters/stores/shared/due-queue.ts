@@ -1,4 +1,4 @@
-/** An item and its index in the heap of a due queue; kept by whoever entered it. */
+/** An item and its index in the heap of a due queue; kept by the item's owner. */
 export interface DueEntry<Item> {
   readonly item: Item
   at: number
