@@ -1,5 +1,5 @@
-// What the adapters of this package share, for adapters outside it: the rules of jobs, and structures that apply them
-// in memory.
+// Code that the adapters of this package share, for adapters outside it: the rules of jobs, and structures that apply
+// them in memory.
 export { StemworkError } from '../core/engine/errors.js'
 
 // The state machine: from a record to the next one.
@@ -15,7 +15,7 @@ export {
 export { isTerminal, type JobRecord, jobRecordSchema, type JobStatus } from '../core/engine/job/job.js'
 export { type JobRequest, newJob } from '../core/engine/job/new-job.js'
 
-// Who may claim what, and how much an application may submit.
+// Rules of claims, and limits of what an application may submit.
 export {
   changedRules,
   isHeldBack,
@@ -45,7 +45,7 @@ export { recordBytes } from '../core/engine/job/record-bytes.js'
 export { resultBytes } from '../core/engine/job/result-bytes.js'
 export { mostCounted } from '../core/engine/ports/job-store.js'
 
-// All of that in memory, for stores that one process writes.
+// The same in memory, for stores that one process writes.
 export { type IndexedJob, indexedPart } from '../adapters/stores/shared/indexed-job.js'
 export { JobIndex, type Wanted } from '../adapters/stores/shared/job-index.js'
 export { type DocumentEntry, DocumentMap } from '../adapters/stores/shared/document-map.js'

@@ -17,7 +17,7 @@ export interface ApplicationStoreHarness {
   timeoutMs?: number
 }
 
-/** Proves that a store keeps the `ApplicationStore` port. */
+/** Proves that a store fulfils the `ApplicationStore` port. */
 export function applicationStoreContract(api: ContractApi, harness: ApplicationStoreHarness): void {
   registerSuite(api, 'the application store contract', { 'applications and keys': applicationCases }, harness)
 }

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 import type { BlobEntry, BlobStore, ByteRange } from '../core/engine/ports/blob-store.js'
 import { assertNone } from './broken-promise.js'
 
-/** What a case of the blob store contract works with. */
+/** Context of a case of the blob store contract. */
 export interface BlobStoreContext {
   store: BlobStore
   maxHeldBytes?: number
@@ -57,7 +57,7 @@ export async function keysUnder(store: BlobStore, prefix: string): Promise<strin
   return (await listed(store, prefix)).map((stat) => stat.key)
 }
 
-/** Nothing of an unfinished write is left, neither to readers nor to the cleaner. */
+/** Asserts that nothing of an unfinished write is left, neither for readers nor for `cleanUp`. */
 export async function assertNothingUnder(store: BlobStore, key: string): Promise<void> {
   assertNone(await store.get(key), 'get finds nothing of the unfinished write.')
   assertNone(await store.stat(key), 'stat finds nothing of the unfinished write.')
@@ -72,8 +72,8 @@ export async function assertNothingUnder(store: BlobStore, key: string): Promise
 const blockBytes = 64 * 1024
 
 /**
- * A long stream from 32 MB of memory that is used again and again, so that a store that keeps references instead of the
- * bytes stores the wrong ones. Each block begins with its number. `onBlock` is called when a block has been taken.
+ * Yields a long stream from 32 MB of reused memory, so that a store that keeps references instead of the bytes stores
+ * the wrong bytes. Each block begins with its number. `onBlock` is called when a block has been taken.
  */
 export async function* longSource(
   bytes: number,
@@ -111,7 +111,7 @@ export async function countLongBody(body: AsyncIterable<Uint8Array>, onBlock: ()
   return position
 }
 
-/** Watches how many bytes of buffers live beyond those at the start. Garbage does not count. */
+/** Measures the bytes of live buffers beyond those at the start. Garbage does not count. */
 export class HeldBytes {
   readonly #collect: () => void
   readonly #start: number

@@ -3,8 +3,8 @@ import { inspect, isDeepStrictEqual } from 'node:util'
 import { type ErrorCode, StemworkError } from '../core/engine/errors.js'
 
 /**
- * The call must fail: with an error of the library that has this code, with this very error, or, if neither is given,
- * with any error.
+ * Asserts that the call fails: with an error of the library that has this code, with this very error, or, if neither is
+ * given, with any error.
  *
  * @param promise what the adapter promises, as a sentence
  */
@@ -20,7 +20,7 @@ export async function assertFails(
   if (outcome !== undefined) throw new AssertionError({ message: `${promise} ${outcome}`, stackStartFn: assertFails })
 }
 
-/** The adapter must have answered with `undefined`: there is nothing. */
+/** Asserts that the adapter answered with `undefined`: there is nothing. */
 export function assertNone(answer: unknown, promise: string): void {
   if (answer === undefined) return
   const found = { actual: answer, expected: undefined, operator: 'strictEqual' }
@@ -37,8 +37,8 @@ function inWords(error: unknown): string {
 }
 
 /**
- * A failed assertion in words: the promise, what was expected, what came instead, and the case. Other errors are
- * returned unchanged.
+ * Describes a failed assertion: the promise, the expected and the actual value, and the case. Other errors are returned
+ * unchanged.
  */
 export function brokenPromise(caseName: string, error: unknown): unknown {
   if (!(error instanceof AssertionError)) return error
@@ -62,7 +62,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }
 
-/** Of two records with forty fields each, only those that differ. */
+/** The fields in which two records of forty fields each differ. */
 function differingFields(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, unknown>[] {
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter(
     (name) => !isDeepStrictEqual(a[name], b[name]),

@@ -2,19 +2,19 @@
 export interface PortCall {
   method: string
   args: readonly unknown[]
-  /** Which call of this method it is, counted from 1. */
+  /** Number of this call of the method, counted from 1. */
   occurrence: number
   /** `before`: the port has done nothing yet. `after`: the effect has happened and the caller does not learn of it. */
   moment: 'before' | 'after'
 }
 
-/** The error that the call fails with; `undefined` lets it pass. A promise delays the call until it is settled. */
+/** Returns the call's error; `undefined` lets the call pass. A promise delays the call until it is settled. */
 export type FaultPlan = (call: PortCall) => Error | undefined | Promise<Error | undefined>
 
 /**
- * The port with faults: every method asks the plan before and after its effect. A fault after it is the harmful one:
- * the write is there, and its caller does not know. Methods return promises; async generator methods fail before their
- * first and after their last item.
+ * Returns the port with faults: every method consults the plan before and after its effect. Faults after the effect are
+ * the harmful ones: the write is there, and its caller does not know. Methods return promises; async generator methods
+ * fail before their first and after their last item.
  *
  * @example
  * const jobs = withFaults(memoryJobs(), faultOnce('apply', 'after'))

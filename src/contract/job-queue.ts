@@ -29,7 +29,7 @@ export type JobQueueCase = keyof typeof queueCases
 
 /** How long a case waits for a call before it counts as lost. */
 const patienceMs = 20_000
-/** Long enough that a call that must not come would have come. */
+/** Time in which a call that must not come would have come. */
 const quietMs = 300
 
 const queueCases = {

@@ -92,12 +92,12 @@ export function creator(store: JobStore, advance: (milliseconds: number) => Prom
   }
 }
 
-/** The results of that many simultaneous calls. */
+/** Returns the results of `count` simultaneous calls. */
 export function together<Result>(count: number, call: (n: number) => Promise<Result>): Promise<Result[]> {
   return Promise.all(Array.from({ length: count }, (_, n) => call(n)))
 }
 
-/** What the store answered to those of that many simultaneous calls that it accepted. */
+/** Returns the results of those of `count` simultaneous calls that the store accepted. */
 export async function accepted<Result>(
   count: number,
   call: (n: number) => Promise<Result | undefined>,
@@ -167,7 +167,7 @@ export async function claimed(store: JobStore, fields: Partial<JobRecord> = {}):
   return claim(store, (await store.create(sampleJob(fields))).job.id)
 }
 
-/** Every change is refused and leaves the record as it is. */
+/** Asserts that every change is refused and leaves the record as it is. */
 export async function changesNothing(store: JobStore, job: JobRecord, changes: JobChange[]): Promise<void> {
   for (const change of changes) {
     assertNone(await store.apply(job.id, change), `${change.kind} does not apply to a job that is ${job.status}.`)
@@ -179,7 +179,7 @@ export async function changesNothing(store: JobStore, job: JobRecord, changes: J
   }
 }
 
-/** The order of lists. */
+/** Compares jobs in the order of lists. */
 export function newestFirst(a: JobRecord, b: JobRecord): number {
   return b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1)
 }

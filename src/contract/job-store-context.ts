@@ -1,7 +1,7 @@
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import { assertNone } from './broken-promise.js'
 
-/** What a case of the job store contract works with. */
+/** Context of a case of the job store contract. */
 export interface JobStoreContext {
   store: JobStore
   advance(milliseconds: number): Promise<void>

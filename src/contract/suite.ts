@@ -1,7 +1,7 @@
 import { within } from '../core/engine/ports/within.js'
 import { brokenPromise } from './broken-promise.js'
 
-/** What a suite needs of a test runner. vitest, node:test, jest and mocha (`it` as `test`) fit as they are. */
+/** The part of a test runner that a suite needs. vitest, node:test, jest and mocha (`it` as `test`) fit as they are. */
 export interface ContractApi {
   describe(name: string, body: () => void): unknown
   test: {
@@ -14,7 +14,7 @@ export interface ContractApi {
 export type Cases<Context> = Record<string, (context: Context) => Promise<void>>
 
 /**
- * Sentences of cases that an adapter does not keep, each with the reason. They are reported as skipped, with that
+ * Sentences of cases that an adapter does not fulfil, each with the reason. They are reported as skipped, with that
  * reason.
  */
 export type Skips<Name extends string> = Partial<Record<Name, string>>
@@ -66,8 +66,8 @@ export function registerSuite<Context extends { close(): Promise<void> }>(
 }
 
 /**
- * A call of the adapter that never settles would hang the whole run or, in runners without a timeout, fail without a
- * name.
+ * Limits the time of a case: a call of the adapter that never settles would hang the whole run or, in runners without a
+ * timeout, fail without a name.
  */
 async function inTime(
   name: string,

@@ -13,7 +13,7 @@ export type JobChange =
   | { kind: 'deleted'; id: string }
   | { kind: 'receiver'; receiver: FailingReceiver }
 
-/** What a follower is told. `ready`: from now on it misses nothing. */
+/** A message to a follower. `ready`: from now on it misses nothing. */
 export type FollowerMessage = JobChange | { kind: 'ready' } | { kind: 'idle' }
 
 const events: readonly JobEventName[] = [
@@ -26,20 +26,20 @@ const events: readonly JobEventName[] = [
   'job.deleted',
 ]
 
-/** Other processes change jobs without an event here; this is how late that is noticed. */
+/** Interval of polling for changes by other processes, which emit no event here. */
 const pollMs = 2000
 /** Newest jobs and running jobs that a poll reads. */
 const polledJobs = 50
-/** Four times the time of each slice is rest: reading records may take a fifth of the time. */
+/** Rest after each slice, as a multiple of its duration: reading records takes at most a fifth of the time. */
 const restShare = 4
-/** Most jobs whose changes a follower may not have read yet. */
+/** Most jobs with unread changes per follower; beyond that, the follower is dropped. */
 const mostUnread = 1000
 
-/** The latest changes, kept for followers. One that is further behind reads the job: it may be large. */
+/** The latest changes, kept for followers. A follower further behind reads the job again: jobs may be large. */
 const mostKept = 100
 
 interface Follower {
-  /** Jobs that it has not read since they changed, and receivers. */
+  /** Receivers, and jobs that the follower has not read since they changed. */
   unread: Map<string, (JobChange & { kind: 'receiver' }) | undefined>
   wake: () => void
   isDropped: boolean
@@ -61,7 +61,7 @@ interface ApplicationWatchParts {
 export class ApplicationWatch {
   readonly #parts: ApplicationWatchParts
   readonly #followers = new Set<Follower>()
-  /** What the followers know of a job. */
+  /** The state of each job that followers were last told. */
   readonly #shown = new Map<string, string>()
   /** The last changes of jobs, by id. */
   readonly #kept = new Map<string, JobChange>()
@@ -74,8 +74,8 @@ export class ApplicationWatch {
   }
 
   /**
-   * Yields what happens from `ready` on, until `signal` fires or the slot is lost. Changes of one job while the
-   * follower is busy are merged; a follower that leaves too many unread is dropped. Begins with the first `next`.
+   * Yields changes from `ready` on, until `signal` fires or the slot is lost. Changes of one job while the follower is
+   * busy are merged; a follower that leaves too many unread is dropped. Starts at the first `next`.
    *
    * @param take the slot of the follower, if there is one
    * @throws StemworkError `STORE_UNAVAILABLE` before `ready`.
@@ -90,7 +90,7 @@ export class ApplicationWatch {
     take: (onLost: () => void) => Pick<Share, 'release'> | undefined
   }): AsyncGenerator<FollowerMessage, void, undefined> {
     const follower: Follower = { unread: new Map(), wake: () => {}, isDropped: false }
-    // No signal of its own: there may be thousands of followers.
+    // No abort signal per follower: there may be thousands of followers.
     const drop = () => {
       follower.isDropped = true
       follower.wake()
@@ -101,7 +101,7 @@ export class ApplicationWatch {
     this.#followers.add(follower)
     try {
       await (this.#ready ??= this.#start())
-      // What happened before is not news.
+      // Changes before `ready` are not reported.
       follower.unread.clear()
       yield { kind: 'ready' }
       while (!signal.aborted && !follower.isDropped) {
@@ -141,7 +141,7 @@ export class ApplicationWatch {
 
   readonly #onEvent = ({ job }: { job: JobRecord }): void => {
     if (job.app !== this.#parts.app) return
-    // The record of a deleted job says so, and nothing may revive it.
+    // A deleted job's record is marked as such, so that no late event revives it.
     this.#tell(job.deleted ? { kind: 'deleted', id: job.id } : { kind: 'job', job })
   }
 
@@ -160,7 +160,7 @@ export class ApplicationWatch {
     this.#spread(id)
   }
 
-  /** The job as it is now, once for all who ask meanwhile. */
+  /** Reads the job as it is now; calls during the read share its result. */
   #read(id: string): Promise<JobChange> {
     const reading = this.#reads.get(id) ?? this.#readNow(id).finally(() => this.#reads.delete(id))
     this.#reads.set(id, reading)
@@ -189,14 +189,14 @@ export class ApplicationWatch {
     }
   }
 
-  /** Passes on what is new in the store. */
+  /** Reads the store and passes on the changes. */
   async #poll(): Promise<void> {
     const share = await this.#parts.polls.take(this.#parts.app, this.#closed.signal)
     try {
       const known = new Set(this.#shown.keys())
       await this.#readNewest(known, ['QUEUED', 'STARTED'])
       await this.#readNewest(known)
-      // These are too old for the two lists: each is read once, and again only after another change.
+      // Jobs too old for the two lists are read once each, and again only after another change.
       for (const id of [...known].slice(0, polledJobs)) {
         const state = this.#shown.get(id)
         const startedAt = performance.now()
@@ -212,7 +212,7 @@ export class ApplicationWatch {
     }
   }
 
-  /** @param unseen the jobs that are found are removed from it */
+  /** @param unseen ids, from which those of the jobs found are removed */
   async #readNewest(unseen: Set<string>, statuses?: readonly JobStatus[]): Promise<void> {
     let after: { createdAt: number; id: string } | undefined
     for (let read = 0; read < polledJobs; read += sliceRows) {
@@ -234,7 +234,7 @@ export class ApplicationWatch {
   }
 }
 
-/** Waits for news: false if there were none for that long. */
+/** Waits for a change; false if none comes within `idleMs`. */
 async function hasNews(follower: Follower, idleMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const woken = await new Promise<boolean>((resolve) => {

@@ -84,7 +84,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
   }, options.live !== undefined)
 }
 
-/** @throws StemworkError for parts that the options need and that are missing */
+/** @throws StemworkError for a missing part that the options need */
 function checkParts({ blobs, options: { logger } }: HttpEngine, options: HandlerOptions): void {
   if (options.resumableUploads) requireTus()
   if (options.live) requireWebSockets()
@@ -130,7 +130,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
   }
 }
 
-/** @throws Problem, or what a route throws */
+/** @throws Problem, or the route's error */
 function answerTo(
   facts: RequestFacts,
   locate: ReturnType<typeof createLocator>,
@@ -146,7 +146,7 @@ function answerTo(
   return inTurn(facts, undefined, () => answerWithoutRoute(facts, match, where))
 }
 
-/** Answers in the turn of the application or, without one, of the address that the request came from. */
+/** Answers in the turn of the application or, without one, of the sender's address. */
 async function inTurn<Answer>(
   { service, request }: RequestFacts,
   app: string | undefined,
@@ -188,10 +188,10 @@ function answerOfRoute(facts: RequestFacts, { route, params }: RouteMatch, where
         if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
         answer = await route.run(call, params)
       } finally {
-        // Whatever was found: if the key has ended, that is the answer.
+        // Whatever the route returned or threw: an ended key takes precedence.
         if (ahead) await call.requireAllowed()
       }
-      // Other methods need no slot: what a request has changed is reported in any case.
+      // Other methods need no slot: the outcome of a change is reported in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
     }
     // A signed link waits for its application's turn once the signature has been checked.
@@ -199,12 +199,12 @@ function answerOfRoute(facts: RequestFacts, { route, params }: RouteMatch, where
   })
 }
 
-/** Its answer may be a stream, which such a connection cannot send. */
+/** For routes whose answer is no WebSocket: it may be a stream, which such a connection cannot send. */
 function noWebSocket(): Problem {
   return new Problem('BAD_INPUT', 'No WebSocket can be opened here. Send the request without the Upgrade header.')
 }
 
-/** The sender, by the key or, where the route is open to it, by a link. @throws Problem */
+/** Identifies the sender by its key or, on routes open to links, by a link. @throws Problem */
 function senderOf(request: ApiRequest, service: Service, { route, params }: Omit<RouteMatch, 'kind'>): Promise<Sender> {
   if (!hasLink(request)) return authenticate(request, service)
   return senderOfLink(request, service, route.isOpenToLinks && params.id)
@@ -238,7 +238,7 @@ function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: '
   throw new Problem('METHOD_NOT_ALLOWED', `${method} is not allowed here. Use ${allow}.`, { headers: { allow } })
 }
 
-/** The error as a response; those that are the service's own fault are logged for the operator. */
+/** Returns the error as a response; logs errors that are the service's own fault for the operator. */
 function failure({ service, request, requestId }: RequestFacts, error: unknown): ApiAnswer {
   const problem = toProblem(error)
   const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'

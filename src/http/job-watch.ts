@@ -5,9 +5,9 @@ import { ApplicationWatch, type FollowerMessage } from './application-watch.js'
 
 const events = ['job.started', 'job.progressed', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
 
-/** Other processes change jobs without an event here; this is how late that is noticed. */
+/** Interval of polling for changes by other processes, which emit no event here. */
 const pollMs = 1000
-/** Polls of applications' jobs at a time. */
+/** Simultaneous polls of applications' jobs. */
 const maxPolls = 2
 
 type WatchedEngine = Pick<HttpEngine, 'get' | 'list' | 'on' | 'off' | 'closing'>
@@ -15,15 +15,15 @@ type WatchedEngine = Pick<HttpEngine, 'get' | 'list' | 'on' | 'off' | 'closing'>
 export interface FollowOptions {
   /** Application that owns the job. */
   app: string
-  /** Ends the following. */
+  /** Stops the generator. */
   signal: AbortSignal
   /** Yields `'idle'` when nothing has changed for this long. Default: never. */
   idleMs?: number
 }
 
 /**
- * Follows jobs for waiting requests and event streams, which end when the engine closes. Listens to the engine's events
- * only while there are any.
+ * Follows jobs for waiting requests and event streams, which end when the engine closes. Listens to the engine only
+ * while a job has followers.
  */
 export class JobWatch {
   readonly #engine: WatchedEngine
@@ -42,13 +42,13 @@ export class JobWatch {
   /** Whether the application may follow one more job. */
   hasRoom(app: string): boolean {
     if (this.#engine.closing.aborted) return false
-    // If no slot is left, another application loses one to it.
+    // If no slot is free, another application loses one to this one.
     return this.#slots.heldBy(app) === 0 || this.#slots.hasRoom(app)
   }
 
   /**
-   * Yields what happens to the jobs of an application from now on, until `signal` fires or another application needs
-   * the slot more. The first item must be read at once.
+   * Yields changes of an application's jobs from now on, until `signal` fires or another application needs the slot
+   * more. The first item must be read at once.
    */
   followAll({ app, signal, idleMs }: Required<FollowOptions>): AsyncGenerator<FollowerMessage, void, undefined> {
     const watch = this.#watches.get(app) ?? this.#watch(app)
@@ -105,7 +105,7 @@ export class JobWatch {
     }
   }
 
-  /** Passes the source through. While it is read, it counts as following a job of the application. */
+  /** Passes the source through. While it is read, it holds one of the application's follower slots. */
   async *counted<Value>(app: string, source: AsyncIterable<Value>): AsyncGenerator<Value, void, undefined> {
     const slot = this.#slots.tryTake(app)
     try {

@@ -1,4 +1,4 @@
-/** Puts an entry at the end of a map, which then forgets the oldest ones beyond this many. */
+/** Puts an entry at the end of a map and evicts the oldest entries beyond `most`. */
 export function keepLatest<Key, Value>(entries: Map<Key, Value>, key: Key, value: Value, most: number): void {
   entries.delete(key)
   entries.set(key, value)

@@ -55,10 +55,10 @@ export function createMetrics(engine: Pick<HttpEngine, 'health' | 'pools' | 'on'
   }
 }
 
-/** Upper bounds in seconds: of waits and of runs. */
+/** Upper bounds of the buckets of waits and runs, in seconds. */
 const bounds = [1, 5, 15, 60, 300, 900, 3600]
 
-/** What is read from each pool: the end of the name, its meaning, the value or null for none. */
+/** Gauges of each pool: the end of the name, its meaning, and the value, or null for none. */
 const poolGauges: readonly (readonly [string, string, (pool: PoolStatus) => number | null])[] = [
   ['queued', 'Jobs that are due and waiting, in the whole store.', ({ queued }) => queued],
   ['oldest_wait_seconds', 'How long the first of them has been due.', ({ oldestMs }) => oldestMs / 1000],
@@ -73,9 +73,9 @@ const poolGauges: readonly (readonly [string, string, (pool: PoolStatus) => numb
 ]
 
 /**
- * Durations and outcomes of this process's jobs, by workflow, and what waits in the whole store, for Prometheus.
+ * Durations and outcomes of this process's jobs by workflow, and the pools of the whole store, for Prometheus.
  *
- * @returns reads the lines
+ * @returns a function that reads the lines
  */
 function workflowMetrics(engine: Pick<HttpEngine, 'pools' | 'on'>): () => Promise<string[]> {
   const attempts = counter('stemwork_workflow_attempts_total', 'Attempts that this process began.')
@@ -96,14 +96,14 @@ function workflowMetrics(engine: Pick<HttpEngine, 'pools' | 'on'>): () => Promis
   }
   engine.on('job.started', ({ job: { workflow, startedAt, attempts: attempt, token, createdAt, notBefore } }) => {
     attempts.add({ workflow })
-    // Later attempts have waited for something else.
+    // Later attempts waited for other reasons.
     if (attempt === 1 && token === 1 && startedAt !== null)
       waits.observe({ workflow }, secondsBetween(Math.max(createdAt, notBefore), startedAt))
   })
   engine.on('job.succeeded', ({ job }) => observeRun(job))
   engine.on('job.failed', ({ job }) => {
     observeRun(job)
-    // What a client's server answers must not make a series for each number.
+    // The status codes of a client's server must not create a series each.
     const reason = (job.error?.reason ?? '').replace(/^(download_http_.).+$/, '$1xx')
     failures.add({ workflow: job.workflow, code: job.error?.code ?? '', reason })
   })
@@ -120,7 +120,7 @@ function workflowMetrics(engine: Pick<HttpEngine, 'pools' | 'on'>): () => Promis
   }
 }
 
-/** Of times in milliseconds; clocks of two machines may differ. */
+/** From times in milliseconds. Not negative, though the clocks of two machines may differ. */
 function secondsBetween(from: number, to: number): number {
   return Math.max(0, to - from) / 1000
 }

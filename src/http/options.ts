@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { StemworkError } from '../core/engine/errors.js'
 import { checkInput, issueTexts } from '../core/engine/workflow/check-input.js'
 
-/** Who a request comes from. */
+/** The sender of a request, which owns the jobs that it creates. */
 export interface Caller {
   /** `[A-Za-z0-9._-]`, 1 to 128 characters: it becomes part of blob keys. */
   id: string
   name: string
 }
 
-/** A caller, and the key that it came with. */
+/** A caller, and the key or link that it used. */
 export interface Sender extends Caller {
   /** Public part of the key; absent if the host identifies its callers. */
   keyId?: string
@@ -20,15 +20,15 @@ export interface Sender extends Caller {
 /** Identifies the sender of a request; `undefined` means 401. */
 export type Authenticate = (request: Request) => Promise<Caller | undefined> | Caller | undefined
 
-/** A piece of a stem, in the form in which the samples came. */
+/** A piece of a stem, in the format of the received samples. */
 export interface LivePiece {
   bytes: Uint8Array
   seconds: number
-  /** The samples passed unchanged. */
+  /** Whether the samples passed unchanged. */
   isLate: boolean
 }
 
-/** How the samples of a stream are stored, and what becomes of them. */
+/** Format of a stream's samples, and the stem to separate. */
 export interface LiveFormat {
   sampleRate: number
   channels: number
@@ -37,7 +37,7 @@ export interface LiveFormat {
   latencyMs: number
 }
 
-/** Separates a stream of samples while it comes. */
+/** Separates a stream of samples as it arrives. */
 export type SeparateLive = (
   samples: AsyncIterable<Uint8Array>,
   format: LiveFormat,
@@ -52,7 +52,7 @@ const off = z.boolean().default(false)
 const pathSchema = z
   .string()
   .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
-/** As browsers send it; a slash at its end would match none. */
+/** An origin as browsers send it; with a slash at its end, it would match none. */
 const originSchema = z
   .string()
   .regex(/^(null|[a-z][a-z0-9+.-]*:\/\/[^/]+)$/, 'must be like https://app.example.org, without a path')

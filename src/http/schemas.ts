@@ -258,7 +258,7 @@ function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entri
   )
 }
 
-/** Length of a value as JSON, about the bytes that a job keeps of it. */
+/** Bounds the length of a value as JSON, about the bytes that a job stores for it. */
 function shorterThan<Schema extends z.ZodType>(characters: number, schema: Schema) {
   return schema.refine((value) => JSON.stringify(value).length <= characters, {
     message: `may have at most ${characters} characters as JSON`,

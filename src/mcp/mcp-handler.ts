@@ -9,8 +9,8 @@ export interface McpHandlerOptions {
   /** The handler's own `basePath`, for example `/v1`. Default: none. */
   basePath?: string
   /**
-   * Origins of web pages that may call it, such as `https://agents.example.org`. Requests of other pages are refused.
-   * Default: none.
+   * Origins of web pages that may call the handler, such as `https://agents.example.org`. Requests of other pages are
+   * refused. Default: none.
    */
   origins?: readonly string[]
 }
@@ -60,7 +60,7 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
     const repeated = repeatedId(messages)
     if (repeated !== undefined)
       return refusal(400, `Two of these messages have the id ${repeated}. Give each request an id of its own.`)
-    // Each further message counts as a request of its own.
+    // Each further message counts as one request.
     for (let more = messages.length - 1; more > 0; more--) {
       const counted = await ask(`${baseUrl}/application`, { signal: request.signal })
       if (!counted.ok) return counted
@@ -84,7 +84,7 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
   }
 }
 
-/** The protocol's library answers one request with an id, and loses track of the others. */
+/** Returns an id that several messages have: the protocol's library would answer only one of them. */
 function repeatedId(messages: readonly unknown[]): string | undefined {
   const ids = new Set<string>()
   for (const message of messages) {

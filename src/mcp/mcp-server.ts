@@ -63,7 +63,7 @@ export function createMcpServer(options: ClientOptions): Server {
         if (token === undefined || progress <= shown) return
         shown = progress
         const params = { progressToken: token, progress, total: 1, message }
-        // Nobody may be there to read it, which does the call no harm.
+        // The client may be gone, which does the call no harm.
         await extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {})
       },
     }
@@ -89,7 +89,7 @@ export function createMcpServer(options: ClientOptions): Server {
   }
 }
 
-/** Failures of the list of tools have no result that could report them. */
+/** Reports failures as protocol errors: a list of tools has no result that could report them. */
 async function inWords<Value>(work: () => Promise<Value>): Promise<Value> {
   try {
     return await work()

@@ -12,7 +12,7 @@ export interface Tool extends Pick<ToolDescription, 'name' | 'title' | 'descript
   run(input: Record<string, unknown>, context: ToolContext): Promise<CallToolResult>
 }
 
-/** The value as JSON text, which every client reads, and as it is. */
+/** The value as JSON text, which every client reads, and as structured content. */
 export function answer(value: Record<string, unknown>, links: CallToolResult['content'] = []): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(value, null, 2) }, ...links], structuredContent: value }
 }

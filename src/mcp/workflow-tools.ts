@@ -30,7 +30,7 @@ export async function workflowTools(
         async run(input, { signal: callSignal }) {
           const { [nameField]: jobName, ...rest } = input
           const isParam = jobName !== undefined && nameField in propertiesOf(await paramsOf(id, callSignal))
-          // The service refuses a name of another kind.
+          // The service refuses a name of another type.
           const named = { params: rest, name: jobName as string | undefined }
           const job = { workflow: id, ...(isParam ? { params: input } : named) }
           const { id: jobId } = await client.createJob(job, { signal: callSignal })
@@ -52,7 +52,7 @@ function inputSchema({ $schema: _dialect, ...params }: Record<string, unknown>):
   return { ...params, type: 'object', properties: { [nameField]: jobName, ...properties } }
 }
 
-/** Some clients take 64 letters, digits, `_` and `-`. */
+/** Some clients accept names of at most 64 letters, digits, `_` and `-`. */
 function toolName(id: string): string {
   return `run_${id.replace(/^service\//, '').replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, 60)
 }

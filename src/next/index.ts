@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { invalidOptions } from '../core/engine/errors.js'
 import { packageFile } from '../core/engine/package-files.js'
 
-/** What of a Next.js configuration is read and set here. */
+/** The fields of a Next.js configuration that are read and set here. */
 export interface NextSettings {
   serverExternalPackages?: string[]
   outputFileTracingIncludes?: Record<string, string[]>
@@ -17,8 +17,8 @@ export interface NextSettings {
 const latePeers = ['onnxruntime-node', '@tus/server']
 
 /**
- * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts what
- * its child process loads into `output: 'standalone'` and into the functions of hosts that trace imports. Of
+ * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts the
+ * files that its child process loads into `output: 'standalone'` and into the functions of hosts that trace imports. Of
  * onnxruntime-node it takes the binaries of this platform, so build where, or on what, the program will run.
  *
  * @param route glob of the routes that embed the engine. Default: all.
@@ -56,7 +56,7 @@ function filesOf(name: string, folder: string): string[] {
   return [inside('package.json'), inside('dist/**/*'), inside(`bin/*/${process.platform}/${process.arch}/**/*`)]
 }
 
-/** This package and all that it needs at run time: their names by folder, as one may be there twice. */
+/** This package and all of its runtime dependencies: names by folder, as a package may be installed twice. */
 function packageFolders(): Map<string, string> {
   const found = new Map<string, string>()
   const own = fileURLToPath(packageFile('./'))
@@ -75,7 +75,7 @@ function packageFolders(): Map<string, string> {
   return found
 }
 
-/** As Node looks for it; not by resolving, because a package need not export its package.json. */
+/** Searches like Node, but without resolving, because a package need not export its package.json. */
 function folderOf(name: string, from: string): string | undefined {
   for (let folder = from; ; folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name)

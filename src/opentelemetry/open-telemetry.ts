@@ -14,7 +14,7 @@ import type { TraceContext } from '../core/engine/job/trace-context.js'
 import type { Span, SpanOrder, Tracing } from '../core/engine/ports/tracing.js'
 
 export interface OpenTelemetryOptions {
-  /** Default: the one that the process has registered, whenever it does. */
+  /** Default: the provider that the process registers, at whatever time. */
   tracerProvider?: TracerProvider
 }
 
@@ -27,8 +27,8 @@ const kinds: Record<SpanOrder['kind'], SpanKind> = {
 }
 
 /**
- * Records what an engine does as spans of OpenTelemetry. It starts and registers nothing: which spans are kept and
- * where they go is for the SDK that the process has set up, and without one nothing is recorded.
+ * Records what an engine does as spans of OpenTelemetry. It starts and registers nothing: the SDK that the process has
+ * set up decides which spans are kept and where they go, and without one nothing is recorded.
  *
  * @example
  * import { openTelemetry } from 'stemwork/opentelemetry'
@@ -72,14 +72,12 @@ function fail(span: OtelSpan, error: unknown): void {
     span.recordException(exception)
     span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
   } catch {
-    // It has no text, or a getter that throws.
+    // The error has no text, or a getter that throws.
     span.setStatus({ code: SpanStatusCode.ERROR, message: 'an error was thrown that cannot be read' })
   }
 }
 
-/**
- * As https://www.w3.org/TR/trace-context/ writes it, whatever propagator the process has: a job may go on in another.
- */
+/** In the format of https://www.w3.org/TR/trace-context/, whatever the propagator: jobs may continue elsewhere. */
 function traceContext(span: OtelSpan): TraceContext | undefined {
   const found = span.spanContext()
   if (!isSpanContextValid(found)) return undefined

@@ -11,15 +11,15 @@ import type { RunContext, Steps, Work } from '../core/engine/workflow/steps.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 
 export interface RunWorkflowOptions {
-  /** As a job has them; those of inputs may be left out. */
+  /** Params as of a job; those of inputs may be left out. */
   params?: Record<string, unknown>
   /** Input files by the name of their param: paths, or their bytes. */
   inputs?: Record<string, string | Uint8Array>
-  /** What `step.waitFor` returns, by its name. Without an entry, the wait times out at once. */
+  /** Results of `step.waitFor`, by its name. Without an entry, the wait times out at once. */
   events?: Record<string, unknown>
   /**
-   * What happens instead of a step's next tries, by its name: an error to throw, or `'kill'`, as if the process died in
-   * the middle of it.
+   * Failures in place of a step's next tries, by its name: an error to throw, or `'kill'`, as if the process died in
+   * the middle of the step.
    */
   failures?: Record<string, readonly (Error | 'kill')[]>
   /** Attempts at the job. Default: as in the workflow's `policy`, else 3. */
@@ -28,20 +28,20 @@ export interface RunWorkflowOptions {
 
 export interface WorkflowRun {
   status: 'SUCCEEDED' | 'FAILED'
-  /** Why it failed, as clients see it; its `cause` is what was thrown. */
+  /** Why the run failed, as clients see it; its `cause` is the thrown error. */
   error: StemworkError | undefined
   details: Record<string, unknown>
   /** The files by output. */
   outputs: Record<string, Buffer>
   steps: Pick<KeptStep, 'name' | 'state' | 'attempts' | 'error'>[]
-  /** Attempts at the job. Going on after a wait is not another one. */
+  /** Attempts at the job. Continuing after a wait is not a new attempt. */
   attempts: number
-  /** How much time passed in its waits and retries, in milliseconds. None of it was real. */
+  /** Simulated time that passed in waits and retries, in milliseconds. */
   waitedMs: number
 }
 
 /**
- * Runs a workflow in a unit test, without an engine: waits take no time, and failures come when the test says so.
+ * Runs a workflow in a unit test, without an engine: waits take no time, and failures occur when the test says so.
  * Compositions need an engine (`createTestEngine`).
  *
  * @example

@@ -1,4 +1,4 @@
-/** One call at a time; all that are made meanwhile share the next, which sees what happened before each of them. */
+/** Runs one call at a time; calls made meanwhile share the next, which sees everything that happened before them. */
 export function coalesced(call: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
   let following: Promise<void> | undefined

@@ -27,7 +27,7 @@ export interface BlobStoreHarness {
 }
 
 /**
- * Proves that a store keeps the `BlobStore` port.
+ * Proves that a store fulfils the `BlobStore` port.
  *
  * @example
  * import { describe, test } from 'vitest'

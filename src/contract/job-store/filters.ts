@@ -262,8 +262,8 @@ function matches(job: JobRecord, query: JobQuery): boolean {
 }
 
 /**
- * Every choice of at most three filters, so that every pair of conditions in a query builder occurs, alone and beside a
- * third.
+ * Yields every choice of at most three filters, so that every pair of conditions in a query builder occurs, alone and
+ * beside a third.
  */
 function* combinations(options: { [Field in keyof JobQuery]-?: JobQuery[Field][] }): Generator<JobQuery> {
   const fields = Object.entries(options)

@@ -20,14 +20,14 @@ import { severalClaimsCases } from './several-claims.js'
 import { sweepCases } from './sweep.js'
 import { type ContractApi, registerSuite, type Skips } from '../suite.js'
 
-/** A fresh store, open. */
+/** A new, open store. */
 export interface OpenJobStore {
   store: JobStore
   /** Advances the store's clock. Without it the suite waits in real time. */
   advance?(milliseconds: number): void | Promise<void>
   /**
-   * Replaces what is stored of the job by something that is not a record, bypassing the store. Needed by the cases
-   * about damaged records.
+   * Replaces the stored job by something that is not a record, bypassing the store. Needed by the cases about damaged
+   * records.
    */
   damage?(id: string): Promise<void>
   /** Closes the store and removes what it left. */
@@ -66,7 +66,7 @@ export interface JobStoreHarness {
 }
 
 /**
- * Proves that a store keeps the `JobStore` port.
+ * Proves that a store fulfils the `JobStore` port.
  *
  * @example
  * import { describe, test } from 'vitest'

@@ -125,7 +125,7 @@ export const listCases = {
       after = last
       await advance(2)
       await store.create(sampleJob({ name: 'added meanwhile' }))
-      // The cursor's own job goes: its position in the order does not.
+      // The cursor's own job is removed; its position in the order remains.
       await store.apply(last.id, { kind: 'delete' })
       await store.purge({ id: last.id })
     }

@@ -20,7 +20,7 @@ export const recordCases = {
   },
 
   async 'names that mean something to JavaScript are kept in params and metadata'({ store }) {
-    // At the top, the engine drops `__proto__`, as the schemas of both do.
+    // At the top level, the engine drops `__proto__`, as the schemas of params and metadata do.
     const params = JSON.parse('{"constructor":1,"toString":{"__proto__":{"a":1}}}') as Record<string, unknown>
     const metadata = { constructor: 'text', toString: 'text' } as unknown as Record<string, string>
     const { job } = await store.create(sampleJob({ params, metadata }))

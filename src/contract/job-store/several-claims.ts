@@ -6,7 +6,7 @@ import type { Cases } from '../suite.js'
 
 const long = leaseMs * 100
 
-/** Nothing to prove for a store that claims one job at a time. */
+/** `undefined` for a store that claims one job at a time: it has nothing to prove. */
 function several(store: JobStore, ms = long) {
   const claim = store.claimSeveral?.bind(store)
   return claim && ((max: number) => claim({ owner: 'worker', leaseMs: ms }, { max }))

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * What counts as one client: an IPv4 address or, for IPv6, a 64-bit network, because one client has all its addresses.
+ * Groups addresses by client: an IPv4 address or, for IPv6, a 64-bit network, because one client has all its addresses.
  */
 export function addressGroup(address: string): string {
   if (!isIPv6(address)) return address

@@ -2,7 +2,7 @@ import { hash as digest, randomBytes, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
- * API keys: prefix, public id, 32 random bytes, checksum. The checksum lets secret scanners recognise keys and reveals
+ * API keys: prefix, public id, 32 random bytes, checksum. The checksum lets secret scanners recognize keys and reveals
  * typing errors without a look-up. Keys that an operator supplies may have any form of at least 16 characters.
  */
 const ownForm = /^stw_([0-9a-f]{16})_[A-Za-z0-9_-]{43}([0-9a-f]{8})$/
@@ -12,7 +12,7 @@ export function publicPart(key: string): string {
   return key.slice(0, 20)
 }
 
-/** What is stored of a key: the public id and the SHA-256 of the whole, hex. */
+/** The stored part of a key: its public id, and the SHA-256 of the whole key in hex. */
 export interface KeyFingerprint {
   id: string
   hash: string
@@ -36,7 +36,7 @@ export function fingerprint(key: string): KeyFingerprint | undefined {
   return { id: `own-${hash.slice(0, 16)}`, hash }
 }
 
-/** Whether it looks like one that `generateApiKey` has made. */
+/** Whether a key has the form of those that `generateApiKey` makes. */
 export function isOwnForm(key: string): boolean {
   return ownForm.test(key)
 }
@@ -48,14 +48,12 @@ export function sameHash(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
-/** The codes of a text's letters, for `sameText`. */
+/** The UTF-16 codes of a text, for `sameText`. */
 export function codesOf(text: string): Uint16Array {
   return Uint16Array.from(text, (letter) => letter.charCodeAt(0))
 }
 
-/**
- * Compares a text in a time that depends on nothing but its length, without the copies that `timingSafeEqual` needs.
- */
+/** Compares a text in time that depends only on its length, without the copies that `timingSafeEqual` needs. */
 export function sameText(text: string, codes: Uint16Array): boolean {
   let difference = text.length ^ codes.length
   for (let index = 0; index < text.length; index++) difference |= text.charCodeAt(index) ^ (codes[index] ?? 0)

@@ -16,11 +16,11 @@ const maxWebhookSecrets = 4
 const defaultOverlapMs = 24 * 60 * 60 * 1000
 
 /**
- * Registers an application. It can do nothing until a key is issued for it. The secret that signs its webhooks, a new
- * one unless it is given, is in the result: hand it to the application, which is never shown it again. An application
- * with the same `id` is replaced, with its secret and limits: ask `store.getApplication(id)` first.
+ * Registers an application. It can do nothing until a key is issued for it. The result contains the secret that signs
+ * its webhooks, generated unless given: pass it on to the application, as it is never shown again. An existing
+ * application with the same `id` is replaced, including its secret and limits: check `store.getApplication(id)` first.
  *
- * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
+ * @throws StemworkError `INVALID_OPTIONS` for a malformed secret.
  */
 export async function createApplication(
   store: ApplicationStore,
@@ -47,11 +47,11 @@ export async function createApplication(
 }
 
 /**
- * Gives an application another webhook secret, a new one unless it is given. The previous one also signs for another
- * `overlapMs`, so that receivers can switch.
+ * Replaces an application's webhook secret; a new one is generated unless given. The old one signs for another
+ * `overlapMs`, too, so that receivers can switch.
  *
  * @returns the secret, to be shown once
- * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a secret of another form.
+ * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a malformed secret.
  */
 export async function rotateWebhookSecret(
   store: ApplicationStore,
@@ -73,7 +73,7 @@ export async function rotateWebhookSecret(
 }
 
 /**
- * Issues a key for an application; it may have any number of them. `key` registers a value that the operator supplies.
+ * Issues a key for an application, which may have many. `key` registers a value that the operator supplies.
  *
  * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a supplied key that is too short
  * or not acceptable, `ALREADY_EXISTS` for one that belongs to another application.
@@ -102,9 +102,9 @@ export async function issueKey(
 }
 
 /**
- * Issues a successor and lets the old key work for another `overlapMs`, so that clients can switch.
+ * Issues a successor and keeps the old key valid for another `overlapMs`, so that clients can switch.
  *
- * @throws StemworkError `NOT_FOUND` if there is no such key or it has ended already.
+ * @throws StemworkError `NOT_FOUND` if there is no such key, or it has expired or been revoked.
  */
 export async function rotateKey(
   store: ApplicationStore,
@@ -119,14 +119,14 @@ export async function rotateKey(
   }
   const successor = await issueKey(store, old.app, { label: old.label })
   const end = now + (options.overlapMs ?? defaultOverlapMs)
-  // Read again: it may have been revoked meanwhile, and must stay so.
+  // Read again: a key that was revoked meanwhile must stay revoked.
   const latest = await requireKey(store, keyId)
   await store.putKey({ ...latest, expiresAt: Math.min(latest.expiresAt ?? Infinity, end) })
   return successor
 }
 
 /**
- * Ends a key at once.
+ * Revokes a key at once.
  *
  * @throws StemworkError `NOT_FOUND`.
  */

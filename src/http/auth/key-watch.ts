@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events'
 import type { ApplicationStore } from '../../core/engine/ports/application-store.js'
 
-/** A key may have been ended by another process; this is how late that is noticed. */
+/** Interval of looking up a watched key, which another process may have revoked. */
 const keyCheckMs = 1000
 
-/** Whether the sender of a long request may go on. */
+/** Permission of a long request to continue. */
 export interface Permission {
   /** Fires once the sender's key has ended. */
   readonly signal: AbortSignal

@@ -5,13 +5,13 @@ export interface SealedKey {
   key: string
   /** Epoch milliseconds. */
   expiresAt: number
-  /** A session that outlives the browser. */
+  /** Whether the session outlives the browser. */
   isRemembered: boolean
-  /** Differs for each seal. */
+  /** Unique to each seal. */
   id: string
 }
 
-/** What a seal is for: it cannot be opened for another purpose. */
+/** Purpose of a seal, which cannot be opened for any other. */
 export type SealPurpose = 'console' | 'operator' | 'sign-in link'
 
 const algorithm = 'aes-256-gcm'
@@ -19,8 +19,8 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /**
- * Encrypts keys so that only this service can read them. The first secret seals, all of them open: they are those that
- * sign links.
+ * Encrypts keys so that only this service can read them. The first secret seals, all of them open. They are the secrets
+ * that sign links.
  */
 export class KeySeal {
   readonly #secrets: readonly Buffer[]
@@ -42,7 +42,7 @@ export class KeySeal {
     )
   }
 
-  /** `undefined` for what is forged, made for another purpose or with a secret that is gone, or has expired. */
+  /** `undefined` for a seal that is forged, expired, for another purpose, or made with a secret no longer in use. */
   open(purpose: SealPurpose, sealed: string): SealedKey | undefined {
     const bytes = Buffer.from(sealed, 'base64url')
     if (bytes.length <= nonceBytes + tagBytes) return undefined
@@ -57,10 +57,10 @@ export class KeySeal {
   }
 }
 
-/** How long a link that signs in can be used, once. */
+/** Validity of a sign-in link, which works once. */
 const linkMs = 24 * 60 * 60 * 1000
 
-/** The code of a link that signs in to the console, once: `<base path>/console#code=<code>`. */
+/** The code of a one-time sign-in link to the console: `<base path>/console#code=<code>`. */
 export function signInCode(seal: KeySeal, key: string): string {
   return seal.seal('sign-in link', { key, expiresAt: Date.now() + linkMs, isRemembered: false })
 }

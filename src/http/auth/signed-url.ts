@@ -1,6 +1,6 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
-/** What a signed link allows. Every field is covered by the signature. */
+/** Permissions of a signed link. Every field is covered by the signature. */
 export interface Grant {
   /** `GET` allows `HEAD` too. */
   method: 'GET' | 'PUT'
@@ -12,13 +12,13 @@ export interface Grant {
   maxBytes: number
   /** Application that the link was made for. */
   app: string
-  /** ID of the API key that asked for the link, or of the link to a job that led to it; absent: it outlives these. */
+  /** ID of the API key, or of the link to a job, through which the link was made; absent: it outlives these. */
   keyId?: string
   /** The file name offered for the download; absent: the end of the key. */
   fileName?: string
 }
 
-/** Links with a key id are of the second form, those with a file's name of the third. */
+/** Links with a key id have the second form, links with a file name the third. */
 const versions = { plain: '1', ofKey: '2', named: '3' }
 
 interface Secret {
@@ -40,7 +40,7 @@ export class UrlSigner {
     }))
   }
 
-  /** The query that goes with the object's path. */
+  /** Returns the query to append to the object's path. */
   sign(grant: Grant): URLSearchParams {
     const [secret] = this.#secrets
     if (!secret) throw new RangeError('links cannot be signed without a secret')

@@ -8,9 +8,9 @@ import { idempotencyHeader, idempotencyKey, jobFields, newJobProblems, requireUp
 import { timeOrNull } from './job-view.js'
 import { newJobSchema, timestampSchema } from '../schemas.js'
 
-/** As many as fit into a request of the usual size. */
+/** Most jobs in a batch: as many as fit into a request of the usual size. */
 const mostJobs = 500
-/** Members of the body: for each job, its own and some of its params and metadata. */
+/** Members of the body: 16 for each job, its params and its metadata. */
 const batchEntries = mostJobs * 16
 
 const newBatchSchema = z
@@ -67,7 +67,7 @@ export const batchRoutes = [
       const { engine, limiter, queries, storage } = call.service
       const app = call.caller.id
       limiter.refuseDebtor(app, 'create')
-      // Also of one that is refused later: that costs nearly as much.
+      // Charged for a refused batch, too, which costs nearly as much.
       limiter.charge(app, 'create', Math.floor(body.jobs.length / 10))
       const turn: Turn = (work) => queries.slice(app, work)
       const create = async () => {

@@ -6,10 +6,10 @@ import { invalidField, Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { bodyFilters, jobQueryOf } from './filter-params.js'
 
-/** How far an action on many jobs has come, as text. */
+/** Text form of the cursor of an action on many jobs. */
 export const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
 
-/** One of these says which jobs are meant. */
+/** Fields that say which jobs are meant; a request needs at least one. */
 const decisive = [...Object.keys(bodyFilters), 'all']
 
 export const jobFilterSchema = z
@@ -23,7 +23,7 @@ export const jobFilterSchema = z
       .optional()
       .describe('`next` of the previous response.'),
   })
-  // For those who read the document: at least one filter, or all.
+  // For readers of the OpenAPI document: at least one filter, or all.
   .meta({ id: 'JobFilter', if: { anyOf: decisive.map((name) => ({ required: [name] })) }, else: false })
 
 export const bulkReportSchema = z
@@ -63,7 +63,7 @@ export function cursorText(next: { createdAt: number; id: string } | undefined):
   return next ? `${next.createdAt}@${next.id}` : null
 }
 
-/** Every job matches it: a request that was meant for some would delete them all. */
+/** A search without words matches every job: a request meant for some would delete them all. */
 function refuseSearchWithoutWords(search: string | undefined): void {
   if (search === undefined || searchWords(search).length > 0) return
   throw invalidField('search', 'must have a word; leave it out to mean jobs of any name')

@@ -34,7 +34,7 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
     },
     {
       trace: call.trace,
-      // Not for a repeated request: its job's files may be gone by now, and the storage may be full.
+      // Skipped for a repeated request: its job's files may be gone by now, and the storage may be full.
       async beforeCreate() {
         await Promise.all([
           call.requireAllowed(),

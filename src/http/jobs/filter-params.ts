@@ -12,14 +12,14 @@ const maxItems = 100
 
 const params = Object.entries(jobFilters).flatMap(([field, row]) => ('param' in row ? [{ field, ...row.param }] : []))
 
-/** As params of a query. */
+/** The filters as query parameters. */
 export const queryFilters = shapeOf(({ description }, item) =>
   z
     .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(maxItems).optional())
     .describe(`${description}; may be repeated.`),
 )
 
-/** As fields of a JSON body. */
+/** The filters as fields of a JSON body. */
 export const bodyFilters = shapeOf(({ description }, item) =>
   z.array(item).max(maxItems).optional().describe(`${description}.`),
 )

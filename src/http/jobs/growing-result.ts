@@ -22,7 +22,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   return answerFile(call, job, { result, range: call.request.headers.get('range') ?? '' })
 }
 
-/** The peaks of such a result, or the available part of a range. */
+/** Returns the peaks of a growing result, or the available part of a range. */
 export async function answerGrowingPeaks(call: KeyedCall, job: JobRecord, output: string): Promise<ApiAnswer> {
   const result = await call.service.engine.growingResult(job, output, { ofPeaks: true })
   return answerFile(call, job, { result, range: call.request.headers.get('range') ?? 'bytes=0-' })
@@ -42,7 +42,7 @@ async function answerFile(
     'content-type': result.contentType,
     'content-disposition': attachment(result.fileName),
     'accept-ranges': 'bytes',
-    // Compressed by a host, it would come in large blocks, and a range would not match that of the file.
+    // Compression by a host would deliver it in large blocks, and a range would not match that of the file.
     'cache-control': 'no-store, no-transform',
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",

@@ -11,13 +11,13 @@ const reconnectMs = 2000
 const lastEventId = 'end'
 
 /**
- * A job as server-sent events: `job` with the whole job at once and at each change (and, while it waits, each change of
- * its position in the queue); the stream closes after the one that shows its end. `growing` if more of its results can
- * be read while it runs here. `deleted` if the job is deleted. The stream also ends, without an event, when its key has
- * ended.
+ * A job as server-sent events: `job` with the whole job at once and at each change (for a waiting job, also each change
+ * of its position in the queue), `growing` when more of its results can be read while it runs here, `deleted` if it is
+ * deleted. The stream closes after the job's end or deletion, and without an event when the key ends or another
+ * application needs the slot.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
-  // The response that stops an EventSource from reconnecting after the end.
+  // This response stops an EventSource from reconnecting after the end.
   if (call.request.headers.get('last-event-id') === lastEventId) return empty(204)
   return eventStream(call, (signal) => frames(call, job, signal))
 }
@@ -25,7 +25,7 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
 /**
  * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, after which none is
  * missed, then `job` with the whole job at each change, `deleted` with its id, and `webhook-receiver` when this process
- * disables one. It ends only with the key.
+ * disables one. The stream does not end by itself.
  */
 export function allJobEvents(call: KeyedCall): ApiAnswer {
   return eventStream(call, (signal) => allFrames(call, signal))
@@ -38,7 +38,7 @@ function eventStream(call: KeyedCall, source: (signal: AbortSignal) => Frames): 
   if (!watch.hasRoom(call.caller.id)) throw tooManyFollowers(call)
   const headers = {
     'content-type': 'text/event-stream; charset=utf-8',
-    // A host that compressed them would hold them back until a block is full.
+    // A host that compressed events would hold them back until a block is full.
     'cache-control': 'no-store, no-transform',
     'x-accel-buffering': 'no',
   }
@@ -79,15 +79,15 @@ async function* allFrames(call: KeyedCall, signal: AbortSignal): Frames {
   }
 }
 
-/** With the service's address as the follower sees it, which is part of the links. */
+/** Frames of changes, with the service's address as the follower sees it, which is part of the links. */
 const sharedFrames = new WeakMap<JobChange, { baseUrl: string; made: Promise<Uint8Array> }>()
 
-/** The frame of a change, made once for all who follow it under the address of the first one. */
+/** The frame of a change, made once for all followers that use the address of the first one. */
 function sharedFrame(change: JobChange, call: KeyedCall): Promise<Uint8Array> {
   const { baseUrl } = call
   const frame = sharedFrames.get(change) ?? { baseUrl, made: changeFrame(change, call) }
   sharedFrames.set(change, frame)
-  // Clients can use any number of addresses, and what they share is kept until the last one has read it.
+  // Cached for one address only: clients can use any number, and a frame is kept until its last follower has read it.
   return frame.baseUrl === baseUrl ? frame.made : changeFrame(change, call)
 }
 
@@ -138,7 +138,7 @@ function frame(text: string): Uint8Array {
   return Buffer.from(`${text}\n\n`)
 }
 
-/** How much of each result of a job that runs here can be read, and where, by output name. */
+/** Readable bytes and URL of each result of a job that runs here, by output name. */
 async function growingResults(
   call: KeyedCall,
   job: JobRecord,

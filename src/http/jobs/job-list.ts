@@ -23,7 +23,7 @@ export const pageQuerySchema = z.strictObject({
   size: whole(1, 100).describe('Rows of a page.').meta({ default: 100 }),
 })
 
-/** Skipped rows are also read. */
+/** Largest offset of a page: skipped rows are read, too. */
 const deepestOffset = 10_000
 
 const cursorForm = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@(\d{1,15}))?$/i
@@ -41,7 +41,7 @@ export const jobListQuerySchema = pageQuerySchema.extend({
 })
 
 export interface JobListing {
-  /** The jobs as a JSON array, in the pieces that are sent: megabytes in one would be copied and encoded at once. */
+  /** The jobs as a JSON array, in the pieces that are sent: in one, megabytes would be copied and encoded at once. */
   json: readonly Uint8Array[]
   /** Matching jobs on all pages, counted up to `mostCounted`. */
   total: number
@@ -106,7 +106,7 @@ class Page {
       // One extra row shows whether there are more.
       { ...filters, limit: this.#size + 1, offset, after },
       async (page) => {
-        // Beside the first rows: one way to the store less.
+        // Counted while the first rows are read, which saves a round trip to the store.
         const counting = total ?? engine.count(filters, { max: mostCounted })
         const [jobs, count] = await Promise.all([engine.list(page), counting])
         total = count

@@ -9,7 +9,7 @@ import { storageLink } from '../storage/storage-link.js'
 /** Shown for an output that was sent to the client's own storage. */
 export const customStorage = '[custom storage]'
 
-/** A job as clients see it. Every field is always there; result links are fresh each time. */
+/** A job as clients see it. Every field is always present; result links are fresh each time. */
 export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
   const view: JobView = {
     id: job.id,
@@ -41,11 +41,11 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     estimate: null,
     waiting: null,
   }
-  // The holder of a link sees the results, but not what was sent or how the owner labelled it.
+  // The holder of a link sees the results, but neither the input nor the owner's labels.
   return call.caller?.link ? { ...view, workflowParams: {}, metadata: {}, batchName: null, steps: undefined } : view
 }
 
-/** The same, with details for clients that wait for the job. */
+/** Like `jobView`, with details for clients that wait for the job. */
 export async function pendingJobView(job: JobRecord, call: Call): Promise<JobView> {
   const view = await jobView(job, call)
   if (isTerminal(job)) return view

@@ -13,7 +13,7 @@ export function preferredWait(headers: RequestHeaders): number | undefined {
 }
 
 /**
- * The job when it has ended or the time is up, whichever comes first; `undefined` if it was deleted meanwhile. An
+ * Returns the job when it ends or the time is up, whichever comes first; `undefined` if it was deleted meanwhile. An
  * application with too many waiting requests gets the job at once: waiting is a preference, not a promise.
  *
  * @throws Problem `UNAUTHORIZED` if the key ends meanwhile: the job has links to its results.

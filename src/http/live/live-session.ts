@@ -8,7 +8,7 @@ import { receivedSamples } from './received-samples.js'
 /** Closing codes of RFC 6455. */
 const closing = { done: 1000, badData: 1007, policy: 1008, failed: 1011, tryLater: 1013 } as const
 
-/** Seconds that are charged to the application at a time. */
+/** Audio is charged to the application in steps of this many seconds. */
 const chargedSeconds = 10
 
 /** One stream of one client. */
@@ -20,9 +20,9 @@ export class LiveSession {
   #seconds = 0
   #uncharged = 0
   #late = { blocks: 0, seconds: 0 }
-  /** Whether the client has shown life since the last ping. */
+  /** Whether the client has sent or read anything since the last ping. */
   #isAlive = true
-  /** Bytes that came and went since it was last seen whether it is a stream. */
+  /** Bytes sent and received since the last check for an idle stream. */
   #moved = 0
 
   constructor(socket: WebSocketConnection, call: KeyedCall, format: LiveFormat) {
@@ -33,7 +33,7 @@ export class LiveSession {
 
   /** Runs until the stream ends. Never rejects. */
   async run(): Promise<void> {
-    // First: an error without a listener would end the process, also of a client that is turned away.
+    // First, even if the client is turned away: an error without a listener would end the process.
     this.#socket.on('close', () => this.#stopped.abort()).on('error', () => this.#stopped.abort())
     const { streams } = this.#call.service
     const share = streams?.tryTake(this.#call.caller.id, () =>
@@ -74,11 +74,11 @@ export class LiveSession {
     this.#close(closing.done, '')
   }
 
-  /** Waits until the message has left this process, which is as fast as the client reads. */
+  /** Resolves when the message has left this process, which is as fast as the client reads. */
   #sent(message: Uint8Array | string): Promise<void> {
     return new Promise((resolve, reject) =>
       this.#socket.send(message, (error) => {
-        // Only a connection that has ended sends nothing.
+        // Sending fails only on a connection that has ended.
         if (error) this.#stopped.abort()
         if (error) return reject(error)
         this.#note(message.length)
@@ -111,7 +111,7 @@ export class LiveSession {
     this.#moved += bytes
   }
 
-  /** Others may need what a stream without sound would keep. */
+  /** An idle stream would hold a slot that others may need. */
   #endIfSilent(): NodeJS.Timeout {
     const { idleMs, minBytesPerSecond } = this.#call.service.options.limits
     return setInterval(() => {
@@ -132,7 +132,7 @@ export class LiveSession {
     this.#close(closing.failed, 'The service failed. Try again; if it fails again, tell the operator.')
   }
 
-  /** The protocol has room for 123 bytes. */
+  /** The protocol allows a reason of at most 123 bytes. */
   #close(code: number, reason: string): void {
     this.#stopped.abort()
     this.#socket.close(code, reason.slice(0, 120))

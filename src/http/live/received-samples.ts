@@ -1,9 +1,9 @@
 import { badInput } from '../../core/engine/errors.js'
 import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 
-/** Most bytes of samples that have come and are not yet read; beyond this, the client has to wait. */
+/** Most bytes of samples that are received but not yet read; beyond this, the client has to wait. */
 const mostBytes = 256 * 1024
-/** That a message takes besides its samples. */
+/** Bytes counted for each message besides its samples. */
 const messageBytes = 256
 
 /** The binary messages of a client, up to its text message `end`. Read once. */
@@ -14,7 +14,7 @@ export function receivedSamples(socket: WebSocketConnection): AsyncGenerator<Uin
   let failure: Error | undefined
   let wake: (() => void) | undefined
   socket.on('message', (data, isBinary) => {
-    // Nothing belongs to the stream after `end`, nor is it charged.
+    // Messages after `end` are not part of the stream, and not charged.
     if (isEnded) return
     if (isBinary) {
       queue.push(data)

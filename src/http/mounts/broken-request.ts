@@ -22,7 +22,7 @@ const parserRefusals: Record<string, [ProblemCode, string]> = {
 /**
  * Sends the same JSON as for other errors when `node:http` itself refuses a request.
  *
- * @param lastResponse of a connection: while it is in progress, a second one would be taken for a part of it
+ * @param lastResponse the last one of a connection: while it is in progress, a second would be taken for a part of it
  */
 export function answerBrokenRequests(
   server: Server,
@@ -52,7 +52,7 @@ export function answerBrokenRequests(
   )
 }
 
-/** RFC 9112, section 3.2: an HTTP/1.1 request must have one. */
+/** RFC 9112, section 3.2: an HTTP/1.1 request must have a Host header. */
 export function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.host === undefined && httpVersion === '1.1'
 }

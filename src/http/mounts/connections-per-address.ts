@@ -5,7 +5,7 @@ import { addressGroup } from '../auth/address-group.js'
 interface Connection {
   /** The response to its last request. */
   response: ServerResponse | undefined
-  /** Counts up with each connection and request. */
+  /** Sequence number of its last use: grows with each connection and request. */
   usedAt: number
 }
 
@@ -42,10 +42,10 @@ export function shareConnections(
     return most && longestWaiting(most)
   }
 
-  // One more, so that this code chooses which one is closed.
+  // One more than allowed, so that this code chooses which connection is closed.
   server.maxConnections = total + 1
   server.on('connection', (socket) => {
-    // Gone already, or come back after it asked for another protocol.
+    // Closed already, or handed back after a request for another protocol.
     if (socket.remoteAddress === undefined || known.has(socket)) return
     const address = addressGroup(socket.remoteAddress)
     const own: Connections = addresses.get(address) ?? new Map<Duplex, Connection>()

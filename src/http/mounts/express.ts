@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from './mountable.js'
 import { mountPointOf, responder } from './node-bridge.js'
 
-/** What Express 4 and 5 add to a request; Express is not imported. */
+/** The fields that Express 4 and 5 add to a request; Express is not imported. */
 export interface ExpressRequest extends IncomingMessage {
   /** Path that routers have cut off `url`. */
   baseUrl: string
@@ -13,7 +13,7 @@ export type ExpressMiddleware = (request: ExpressRequest, response: ServerRespon
 
 /**
  * The handler as Express middleware, for Express 4 and 5. Mount it under a path, before any body parser that reads
- * uploads; JSON that one has already parsed is used.
+ * uploads; JSON that a parser has already read is used.
  *
  * @example
  * app.use('/v1', expressMount(createHandler(engine)))
@@ -21,10 +21,10 @@ export type ExpressMiddleware = (request: ExpressRequest, response: ServerRespon
 export function expressMount(handler: Handler): ExpressMiddleware {
   const respond = responder(handler)
   return (request, response) => {
-    // connect has no `baseUrl`: what it has cut off is missing in `url`.
+    // connect has no `baseUrl`: the path that it has cut off is missing from `url`.
     const { baseUrl = '', url = '' } = request as Partial<ExpressRequest>
     const { originalUrl } = request
-    // With a whole address in the request line, Express leaves its host in front of the path.
+    // If the request line has a whole address, Express leaves its host in front of the path.
     const isPath = url.startsWith('/')
     const place = isPath ? mountPointOf(originalUrl, baseUrl + url, baseUrl) : { mountPath: baseUrl, originalUrl }
     void respond(request, response, place)

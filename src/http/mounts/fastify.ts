@@ -36,7 +36,7 @@ export function fastifyMount(
 ): (scope: FastifyScope, options: unknown, done: (error?: Error) => void) => void {
   const respond = responder(handler)
   return (scope, _options, done) => {
-    // As the request has it: with values in place of params, in its own case, with its own slashes.
+    // The prefix as the request has it: values in place of params, its own case, its own slashes.
     const depth = scope.prefix.split('/').filter(Boolean).length
     const front = new RegExp(`^(?:/+[^/?#]+){${depth}}`)
     scope.removeAllContentTypeParsers()

@@ -19,7 +19,7 @@ export function honoMount(
   const mountPath = mountPathOf(options)
   return async ({ req }) => {
     if (!req.raw.bodyUsed) return handler(req.raw, { mountPath })
-    // Hono keeps what its own methods have read.
+    // Hono caches a body that its own methods have read.
     const read = await req.arrayBuffer?.().catch(() => undefined)
     return handler(req.raw, { mountPath, bodyRead: true, parsedBody: read && new Uint8Array(read) })
   }

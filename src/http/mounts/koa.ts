@@ -10,7 +10,7 @@ export interface KoaContext {
   url: string
   originalUrl: string
   respond?: boolean
-  /** Body parsers leave what they have read here. */
+  /** Body parsers put the parsed body here. */
   request?: { body?: unknown }
 }
 
@@ -18,7 +18,7 @@ export type KoaMiddleware = (context: KoaContext, next: () => Promise<unknown>) 
 
 /**
  * The handler as Koa middleware. `path` is where it is mounted; other paths go to the next middleware. Use it before
- * any body parser that reads uploads; JSON that one has already parsed is used.
+ * any body parser that reads uploads; JSON that a parser has already read is used.
  *
  * @example
  * app.use(koaMount(createHandler(engine), { path: '/v1' }))

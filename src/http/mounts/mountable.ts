@@ -2,20 +2,20 @@ import { invalidOptions } from '../../core/engine/errors.js'
 import { type ApiAnswer, toResponse } from '../routing/answer.js'
 import { type ApiRequest, webRequestReader } from '../routing/api-request.js'
 
-/** What a mount knows beyond the `Request`. */
+/** Facts about a request that only its mount knows. */
 export interface MountContext {
   /** Start of the URL's path that belongs to the host, for example `/media` for a mount under it. */
   mountPath?: string
-  /** True if something before us has read the body. */
+  /** Whether the host has already read the body. */
   bodyRead?: boolean
-  /** Its result, if available: the value of a JSON body, or the bytes. */
+  /** The body as the host has read it, if available: the value of a JSON body, or the bytes. */
   parsedBody?: unknown
 }
 
 /** Answers a request. Never rejects: every failure is a response. */
 export type Handler = (request: Request, context?: MountContext) => Promise<Response>
 
-/** The same without web requests and responses. */
+/** Like `Handler`, without web requests and responses. */
 export type Answer = (request: ApiRequest, context: MountContext) => Promise<ApiAnswer>
 
 const plainAnswer = Symbol.for('stemwork.plain-answer')
@@ -37,7 +37,7 @@ export function hasWebSockets(handler: Handler & { [webSockets]?: boolean }): bo
   return handler[webSockets] === true
 }
 
-/** `undefined` for the host's own handler, for example a wrapper around ours: it only takes web requests. */
+/** `undefined` for a handler of the host, for example a wrapper around ours, which only takes web requests. */
 export function plainAnswerOf(handler: Handler & { [plainAnswer]?: Answer }): Answer | undefined {
   return handler[plainAnswer]
 }

@@ -10,19 +10,19 @@ import { refuse } from './broken-request.js'
 import { checkHandler, type Handler, plainAnswerOf } from './mountable.js'
 import { NodeRequestReader } from './node-request.js'
 
-/** Where a framework has put the mount. */
+/** Place of the mount in a framework. */
 export interface MountPoint {
   /** Start of the path that belongs to the host. */
   mountPath?: string
   /** The request's whole URL, if the framework has cut something off `request.url`. */
   originalUrl?: string
-  /** Where the framework keeps what a body parser has made of the body. Default: `request.body`. */
+  /** The body as a body parser of the framework has left it. Default: `request.body`. */
   parsedBody?: unknown
 }
 
 /**
- * Where the mount is if the framework sees the request's URL as `url`, and the mount at `path` in it. What is before
- * `url` in the original one was cut off on the way: it is part of the links. Any other URL was rewritten by the host.
+ * Locates the mount for a framework that sees the request's URL as `url`, and the mount at `path` in it. The part of
+ * `originalUrl` before `url` was cut off by routers and belongs to the links. Any other URL was rewritten by the host.
  */
 export function mountPointOf(originalUrl: string, url: string, path: string): MountPoint {
   // Of "/v1" and "/v1?a=b", frameworks leave "/" and "/?a=b".
@@ -38,12 +38,12 @@ export function mountPointOf(originalUrl: string, url: string, path: string): Mo
 export type Responder = (request: IncomingMessage, response: ServerResponse, mountPoint?: MountPoint) => Promise<void>
 
 /**
- * Most requests of an HTTP/1.1 connection that are answered at a time. Common clients send one at a time; node:http
- * reads as many thousands at once as a client has sent, which would block the event loop for seconds. Each takes 20 kB
- * while it waits, and up to 60 kB with its headers.
+ * Most requests of an HTTP/1.1 connection in progress at a time. Common clients send one at a time; node:http reads at
+ * once all the thousands that a client has sent, which would block the event loop for seconds. Each takes 20 kB while
+ * it waits, and up to 60 kB with its headers.
  */
 const mostPipelined = 5
-/** The same for an HTTP/2 connection. */
+/** Most concurrent streams of an HTTP/2 connection. */
 const mostStreams = 100
 const limited = new WeakSet<object>()
 
@@ -80,7 +80,7 @@ export function responder(handler: Handler): Responder {
   }
 }
 
-/** HTTP/2 itself does not bound the requests that a client begins at once. More are refused, and may be sent again. */
+/** HTTP/2 itself does not bound concurrent requests. Excess requests are refused, and may be sent again. */
 function limitStreams({ stream }: IncomingMessage & { stream?: ServerHttp2Stream }): void {
   const session = stream?.session
   if (!session || limited.has(session)) return
@@ -100,7 +100,7 @@ function answerFailure(request: IncomingMessage, response: ServerResponse, error
   refuse(response, new Problem('INTERNAL_ERROR', message))
 }
 
-/** Returns at once unless there is a stream to send. */
+/** Returns a promise only if there is a stream to send. */
 function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Promise<void> | undefined {
   const { status, headers, body } = answer
   // HTTP/2 forbids the header; it closes streams, not connections.
@@ -114,10 +114,10 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
   return undefined
 }
 
-/** Without a web stream, which would take 5 kB more for each of thousands of event streams. */
+/** Uses no web stream, which would take 5 kB more for each of thousands of event streams. */
 async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemory, slot }: PacedBody): Promise<void> {
   const iterator = source[Symbol.asyncIterator]()
-  // With an error, so that a body that was cut off does not look complete over HTTP/2.
+  // With an error, so that a truncated body does not look complete over HTTP/2.
   const stop = () => response.destroy(slot?.lost.reason as Error)
   const release = () => {
     slot?.release()
@@ -126,7 +126,7 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
   slot?.lost.addEventListener('abort', stop)
   response.on('close', release).on('error', release)
   if (response.destroyed) release()
-  // Compressing middleware puts its own `write` there, which ignores the callback.
+  // Compressing middleware replaces `write` with its own, which ignores the callback.
   const tellsWhenSent = !Object.hasOwn(response, 'write')
   const drained = drainOf(response, idleMs)
   try {
@@ -152,7 +152,7 @@ function drainOf(response: ServerResponse, idleMs: number): () => Promise<void> 
   return () => doneOrClosed(response, idleMs, (done) => (wake = done))
 }
 
-/** The same, until the bytes have left and their memory may be used again. */
+/** Resolves when the bytes are sent and their memory may be reused, or the client is gone. */
 function sent(response: ServerResponse, bytes: Uint8Array, idleMs: number): Promise<void> {
   return doneOrClosed(response, idleMs, (done) => response.write(bytes, done))
 }
@@ -175,7 +175,7 @@ function isAscii(body: string, headers: ApiAnswer['headers']): boolean {
   return headers['content-length'] === String(body.length)
 }
 
-/** Express, connect and the pages of Next.js keep it there. */
+/** Express, connect and the Pages Router of Next.js keep the parsed body here. */
 function bodyOf(request: IncomingMessage & { body?: unknown }): unknown {
   return request.body
 }

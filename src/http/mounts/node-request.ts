@@ -5,16 +5,16 @@ import { NodeRequest } from 'srvx/node'
 import { Problem } from '../routing/problem.js'
 import { type ApiRequest, type RequestHeaders, type RequestUrl, urlReader } from '../routing/api-request.js'
 
-/** A host with or without a port. A wrong one would be part of the links that the service makes. */
+/** A host with or without a port. A malformed one would end up in the links that the service makes. */
 const hostForm = /^[^\s/?#@\\<>]+$/
 
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
-/** Bytes of chunk framing that any body may have; beyond them, framing may be a fifth of what is sent. */
+/** Bytes of chunk framing that any body may have; beyond them, framing may be a fifth of all bytes sent. */
 const mostFraming = 64 * 1024
 
-/** For a repeated header, Node keeps the first value here; web requests join them. */
+/** Headers of which Node keeps the first value if they are repeated; web requests join the values. */
 const keptOnce = new Set([
   'authorization',
   'content-length',
@@ -108,7 +108,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   }
 
   get remoteAddress(): string | undefined {
-    // An aborted request has none any more.
+    // An aborted request no longer has a socket.
     return (this.#request as Partial<IncomingMessage>).socket?.remoteAddress
   }
 
@@ -119,7 +119,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   get web(): Request {
     if (this.#web) return this.#web
     const web = webRequest(this.#request, this.#response, this.#target)
-    // Also for handlers of the host that hand this request to ours.
+    // Also for handlers of the host that pass this request on to ours.
     Object.defineProperties(web, {
       body: { get: () => this.body },
       bodyUsed: { get: () => this.bodyUsed },
@@ -150,7 +150,7 @@ function tinyChunks(): Problem {
   )
 }
 
-/** Fires when the client is gone before it has the whole answer. */
+/** Fires if the client disconnects before it has the whole answer. */
 function signalOf(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const gone = new AbortController()
   const onClose = () => {
@@ -166,7 +166,7 @@ function webRequest(request: IncomingMessage, response: ServerResponse, target: 
   if (target === undefined) return web
   const { url } = request
   request.url = target
-  // Reading it here fixes it: the bridge looks at `request.url` once, when it is first asked.
+  // The bridge reads `request.url` once, at the first access: this access fixes the value.
   void web.url
   request.url = url
   return web

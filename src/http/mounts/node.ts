@@ -26,15 +26,15 @@ export function listener(
 }
 
 export interface ServeOptions {
-  /** 0 takes a free one. Default: 8080. */
+  /** 0: any free port. Default: 8080. */
   port?: number
   /** Default: `127.0.0.1`. */
   host?: string
-  /** Simultaneous connections. For a further one, one that has no request is closed. Default: 1000. */
+  /** Simultaneous connections. A further one replaces a connection without a request. Default: 1000. */
   maxConnections?: number
   /**
-   * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy,
-   * which is one address, set it to `maxConnections`.
+   * Simultaneous connections of one address (IPv6: of a 64-bit network). Default: three quarters of `maxConnections`.
+   * Behind a proxy, which is one address, set it to `maxConnections`.
    */
   maxConnectionsPerAddress?: number
   /** How long a connection may take to send the head of a request, the first one included. Default: 60 s. */
@@ -52,7 +52,7 @@ export interface RunningServer {
   /** Origin at which it answers, without a slash at the end. */
   readonly origin: string
   /**
-   * Accepts no new connections and ends when current responses are sent, at the latest after `timeoutMs` (default
+   * Stops accepting connections and resolves when current responses are sent, at the latest after `timeoutMs` (default
    * 5,000).
    */
   close(options?: { timeoutMs?: number }): Promise<void>
@@ -105,7 +105,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     close: ({ timeoutMs = 5000 } = {}) =>
       new Promise((resolve) => {
         const force = setTimeout(() => server.closeAllConnections(), timeoutMs)
-        // Those whose requests end meanwhile would be kept alive.
+        // Connections whose requests end meanwhile would be kept alive.
         const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs)
         server.close(() => {
           clearTimeout(force)

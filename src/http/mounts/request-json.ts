@@ -9,14 +9,14 @@ import type { MountContext } from './mountable.js'
 
 const read = webRequestReader()
 const { limits } = resolveHandlerOptions({})
-/** What a library does with thousands of members holds the event loop for 10 ms. */
+/** Bounds the number of members: a library that handles thousands of them blocks the event loop for 10 ms. */
 const entriesOfBytes = limits.paramsBytes / 4
-/** One in each pass of the event loop. */
+/** One body per pass of the event loop. */
 const turns = new Shares({ total: 1, reserve: 0 })
 
 /**
- * The JSON of a request to a handler beside the service's, in the bounds that a service has by default, with fewer
- * members, and in the turn of its application; or the answer that refuses it.
+ * Reads the JSON of a request to a handler other than the service's, within the default limits of a service but with
+ * fewer members, in the turn of its application; or returns the answer that refuses it.
  */
 export async function jsonOf(
   request: Request,

@@ -26,13 +26,13 @@ type AskingServer = Server & { shouldUpgradeCallback?: (request: IncomingMessage
 /** Clients split longer runs of samples into several messages. */
 const mostMessageBytes = 1024 * 1024
 
-/** Of each server: its handlers with WebSockets, and the connections that became some. */
+/** By server: its handlers with WebSockets, and the connections that became WebSockets. */
 const upgradesOf = new WeakMap<Server, { upgrades: Upgrade[]; sockets: Set<Duplex> }>()
 
 /**
- * Lets requests of a `node:http` server become WebSockets, if the handler has any. `serve` does it by itself; on a
- * server with other mounts it is called once for each handler. Requests that are for none of their routes are left to
- * the other listeners of the event `upgrade`, if the host has any.
+ * Lets requests of a `node:http` server become WebSockets, if the handler has any. `serve` does so itself; on a server
+ * with other mounts, call it once for each handler. Requests for none of their routes are left to the host's own
+ * listeners of the event `upgrade`, if there are any.
  *
  * @param options.path where the handler is mounted, for example `/v1`
  * @returns the connections that became WebSockets, which the server does not close by itself
@@ -54,7 +54,7 @@ export function acceptUpgrades(server: Server, handler: Handler, options: { path
   return own.sockets
 }
 
-/** One listener for all handlers: only so is it known whether the host has others. */
+/** One listener for all handlers, so that any other listener is known to be the host's. */
 function listenForUpgrades(server: Server, { upgrades, sockets }: { upgrades: Upgrade[]; sockets: Set<Duplex> }): void {
   const isShared = () => server.listenerCount('upgrade') > 1
   answerWithoutUpgrade(server, (request) => !asksForWebSocket(request) && !isShared())
@@ -79,16 +79,16 @@ function asksForWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Lets the server answer these requests as if they had asked for no other protocol, which it may always do: clients
- * such as Java's ask for HTTP/2 with each request. Since Node 24.9 a server can be told; from Node 26 on, the socket of
- * such a request gives no bytes before its body was read, so it could not be handed back.
+ * Lets the server answer these requests as if they had asked for no other protocol, which HTTP always allows: clients
+ * such as Java's ask for HTTP/2 with each request. Since Node 24.9 a server can be told to; from Node 26 on, the socket
+ * of such a request gives no bytes before its body was read, so it could not be handed back.
  */
 function answerWithoutUpgrade(server: AskingServer, applies: (request: IncomingMessage) => boolean): void {
   const accepts = server.shouldUpgradeCallback
   if (accepts) server.shouldUpgradeCallback = (request) => !applies(request) && accepts.call(server, request)
 }
 
-/** For older versions of Node: such a request, as a new connection. */
+/** Hands such a request back as a new connection, for older versions of Node. */
 function handBack(server: Server, { method, url, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
   const lines = [`${method} ${url} HTTP/1.1`]
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -100,8 +100,8 @@ function handBack(server: Server, { method, url, rawHeaders }: IncomingMessage, 
 }
 
 /**
- * A WebSocket where the answer to the request is one, and the answer itself where it is not. Never rejects; false for
- * an address that the handler does not have, if it may decline.
+ * Opens a WebSocket if the answer is one, or else sends the answer. Never rejects; resolves to false for an address
+ * that the handler does not have, if it may decline.
  */
 type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer, mayDecline: boolean) => Promise<boolean>
 
@@ -114,7 +114,7 @@ function upgrader(answer: (request: Parameters<Answer>[0]) => ReturnType<Answer>
         noServer: true,
         maxPayload: mostMessageBytes,
         perMessageDeflate: false,
-        // One message in a pass of the event loop: a client may send thousands of one-byte messages.
+        // One message per pass of the event loop: a client may send thousands of one-byte messages.
         allowSynchronousEvents: false,
       }),
   )

@@ -10,16 +10,16 @@ export interface Overview {
   at: number
   queues: QueueFacts[]
   workers: WorkerFacts[]
-  /** Whether the store keeps a ledger, by which the ends of jobs are counted; without it these two are empty. */
+  /** Whether the store keeps a ledger to count ended jobs from; without it, `rates` and `failures` are empty. */
   isCounted: boolean
   /** Jobs that ended in the last hour, by interval, earliest first. */
   rates: { from: number; succeeded: number; failed: number }[]
-  /** Of the last day. */
+  /** Failures of the last day. */
   failures: FailureFacts[]
-  /** What is paused, drained or limited. */
+  /** Everything that is paused, drained or limited. */
   rules: { kind: 'deployment' | 'application' | 'workflow'; id: string; state: RuleState; maxRunning: number | null }[]
   applications: { id: string; name: string }[]
-  /** Of jobs that ended this month (UTC), most processor time first; empty where the store keeps no ledger. */
+  /** Usage by jobs that ended this month (UTC), most processor time first; empty where the store keeps no ledger. */
   usage: UsageFacts[]
   problems: string[]
   warnings: string[]
@@ -33,7 +33,7 @@ export interface UsageFacts {
   processorSeconds: number
 }
 
-/** What an application may do: its own figures and those that hold; what it has used today. */
+/** Limits of an application, its own and the effective ones, and what it has used today. */
 export interface LimitFacts {
   own: LimitFigures
   effective: LimitFigures
@@ -47,18 +47,18 @@ export type AttemptFacts = PastAttempt
 export type WorkerState = Worker['state']
 export type RuleState = SchedulingRule['state']
 
-/** Jobs of one workflow that need the same of their workers. */
+/** Jobs of one workflow that need the same labels. */
 export interface QueueFacts extends Pick<
   PoolStatus,
   'workflow' | 'needs' | 'queued' | 'running' | 'workers' | 'slots'
 > {
   /** Null for a workflow that this node does not have. */
   name: string | null
-  /** Whether there are more than `queued`, where counting stops. */
+  /** Whether more jobs wait than `queued`, where counting stops. */
   isMore: boolean
-  /** How long the first of them has been due; null if none waits. */
+  /** How long the first waiting job has been due; null if none waits. */
   longestWaitMs: number | null
-  /** Of the successful jobs of the last day, from claim to end. */
+  /** Median time of the last day's successful jobs, from claim to end. */
   medianMs: number | null
 }
 
@@ -76,7 +76,7 @@ export interface FailureFacts {
   reason: string | null
   title: string
   jobs: number
-  /** The last of them. */
+  /** The latest failure. */
   last: { id: string; at: number; message: string }
 }
 
@@ -91,7 +91,7 @@ export interface JobRow
 
 /** The outcome of one bulk request. */
 export interface BulkFacts extends Omit<BulkReport, 'next'> {
-  /** Where to continue; null at the end. */
+  /** Cursor to continue from; null at the end. */
   next: string | null
 }
 
@@ -99,7 +99,7 @@ export interface JobPage {
   jobs: JobRow[]
   /** Cursor of the next page. */
   next: string | null
-  /** How many failed jobs were looked at for a text of their errors, which no index has; null without one. */
+  /** How many failed jobs were searched for a text of their errors, which no index has; null without such a text. */
   looked: number | null
 }
 
@@ -108,7 +108,7 @@ export interface JobFacts
   notBefore: number | null
   /** Position in the queue of its application. */
   queuePosition: number | null
-  /** Why it does not start, besides the jobs before it. */
+  /** Why the job does not start, besides the jobs before it. */
   waiting: { reason: 'scheduled' | 'retrying' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
   /** Labels that its worker must have. */
   needs: string[]

@@ -13,26 +13,26 @@ const dayMs = 24 * 3_600_000
 const lateMs = 60_000
 const pageSize = 5_000
 
-/** What has ended in five minutes. */
+/** Jobs that ended in five minutes. */
 interface Step {
   succeeded: number
   failed: number
   failures: Map<string, { code: string; reason: string | null; jobs: number; last: LedgerEntry }>
-  /** Of successful jobs by workflow, from the claim to the end. */
+  /** Times of successful jobs from claim to end, by workflow. */
   runMs: Map<string, number[]>
 }
 
 export interface Ended {
   rates: Overview['rates']
   failures: FailureFacts[]
-  /** By workflow. */
+  /** Median run times by workflow. */
   medianMs: ReadonlyMap<string, number>
 }
 
-/** Counts the jobs of the whole store that ended in the last day, by the ledger, which has an entry for each. */
+/** Counts the jobs of the whole store that ended in the last day, from the ledger, which has an entry for each. */
 export class EndedCounts {
   readonly #engine: Pick<HttpEngine, 'usageEntries' | 'get'>
-  /** By the time at which they begin. */
+  /** Steps by the time at which they begin. */
   readonly #steps = new Map<number, Step>()
   /** Steps before this one are complete. */
   #readTo = 0
@@ -98,7 +98,7 @@ export class EndedCounts {
   /** Most frequent first. */
   async #failures(): Promise<FailureFacts[]> {
     const all: Step['failures'] = new Map()
-    // In the order of time, so that the failure seen last is the latest.
+    // In chronological order, so that the failure seen last is the latest.
     for (const from of [...this.#steps.keys()].sort((a, b) => a - b))
       for (const [key, failure] of this.#steps.get(from)?.failures ?? [])
         all.set(key, { ...failure, jobs: failure.jobs + (all.get(key)?.jobs ?? 0) })

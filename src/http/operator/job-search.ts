@@ -16,7 +16,7 @@ export const jobSearchSchema = z.strictObject({
   app: z.string().min(1).max(128).optional(),
   /** An id, or words of a name and a batch. */
   text: z.string().max(255).optional(),
-  /** A piece of an error: of its code, reason, message or cause. */
+  /** A part of an error's code, reason, message or cause. */
   error: z.string().max(255).optional(),
   after: z.string().regex(cursorForm, 'must be a cursor of an earlier page').optional(),
 })

@@ -40,7 +40,7 @@ function overviewOf({ service }: Call) {
 
 const retryProblems = ['CONFLICT', 'GONE', 'QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN'] as const
 
-/** What the page shows, or nothing (204); only for operators. They see at once what they have changed. */
+/** Defines a route for operators that returns what the page shows, or nothing (204). They see their changes at once. */
 function pageRoute<
   Path extends string,
   Query extends z.ZodType = z.ZodUndefined,
@@ -232,11 +232,11 @@ function requireOperator(call: Call): void {
   requireOperatorKey(call, sessionOf(call.request, call.service, 'operator')?.key ?? '')
 }
 
-/** @throws Problem `UNAUTHORIZED`; `RATE_LIMITED` for a wrong one after too many of them from one address. */
+/** @throws Problem `UNAUTHORIZED`; `RATE_LIMITED` for a wrong key after too many from one address. */
 function requireOperatorKey(call: Call, given: string): void {
   const { options, wrongKeys } = call.service
-  // First, so that nobody at the same address locks the operator out.
-  // Hashed, so that the time reveals nothing about the length either.
+  // Compared first, so that nobody at the same address locks the operator out. Hashed, so that the time reveals nothing
+  // about the length either.
   if (options.operator && sameHash(hash('sha256', given), hash('sha256', options.operator.key))) return
   if (given !== '') {
     const address = clientAddress(call.request, options.trustProxy)

@@ -8,11 +8,11 @@ import type { Overview, QueueFacts, UsageFacts, WorkerFacts } from './answers.js
 import { StemworkError } from '../../core/engine/errors.js'
 import { mostCounted } from '../../core/engine/ports/job-store.js'
 
-/** Running jobs that are shown with their workers. */
+/** Most running jobs that are shown with their workers. */
 const mostRunning = 500
-/** Simultaneous viewers share a result. */
+/** Simultaneous viewers share a result for this long. */
 const keptMs = 2_000
-/** What applications have used is read less often. */
+/** Usage of applications is read less often. */
 const usageKeptMs = 60_000
 const mostUsers = 50
 
@@ -109,12 +109,12 @@ function compare(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1
 }
 
-/** Live workers, including idle ones, and those known only from their jobs. */
+/** Live workers, including idle ones, and workers known only from their jobs. */
 function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leaseMs: number): WorkerFacts[] {
   const workers = alive.map(({ owner, state, slots, labels, workflows, startedAt, seenAt }): WorkerFacts => {
     return { name: owner, offers: { state, slots, labels, workflows, startedAt }, seenAt, jobs: [] }
   })
-  // Two may have the same name; the first is then shown with the jobs of both.
+  // Two workers may share a name; the first is then shown with the jobs of both.
   const byName = new Map(workers.toReversed().map((worker) => [worker.name, worker]))
   for (const { id, workflow, stage, progress, lease, history, startedAt } of running) {
     if (!lease) continue

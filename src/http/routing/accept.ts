@@ -1,10 +1,10 @@
-/** Whether a client wants a page rather than JSON (RFC 9110, 12.5.1). One that names both as equal is a program. */
+/** Whether a client wants a page rather than JSON (RFC 9110, 12.5.1). One that ranks both equally is a program. */
 export function prefersHtml(accept: string | null): boolean {
   const html = quality(accept, 'text/html')
   return html > 0 && html > quality(accept, 'application/json') && html > quality(accept, 'application/problem+json')
 }
 
-/** The smallest encoding that the client accepts (RFC 9110, 12.5.3); `q=0` means that it refuses one. */
+/** The smallest encoding that the client accepts (RFC 9110, 12.5.3); `q=0` refuses an encoding. */
 export function acceptedEncoding(accept: string | null): 'br' | 'gzip' | 'identity' {
   if (quality(accept, 'br') > 0) return 'br'
   return quality(accept, 'gzip') > 0 ? 'gzip' : 'identity'

@@ -2,17 +2,17 @@ import { FastResponse } from 'srvx/node'
 import { type PacedBody, pacedStream } from './paced-stream.js'
 import type { WebSocketConnection } from './web-socket-connection.js'
 
-/** What a route returns. A plain object, so that common headers can be added cheaply. */
+/** The response of a route. A plain object, so that common headers can be added cheaply. */
 export interface ApiAnswer {
   status: number
   /** Names in lower case. */
   headers: Record<string, string>
   body: string | Uint8Array | PacedBody | null
-  /** What becomes of the connection instead, where the request asked to upgrade it to a WebSocket. */
+  /** Takes over the connection instead, if the request asked to upgrade it to a WebSocket. */
   upgrade?(connection: WebSocketConnection): void
 }
 
-/** The same, or with a large body in the pieces in which it is sent: joined, it would take its memory twice. */
+/** Like `ApiAnswer`, or with a large body in the pieces that are sent: joined, it would take its memory twice. */
 export type RouteAnswer = Omit<ApiAnswer, 'body'> & { body: ApiAnswer['body'] | readonly Uint8Array[] }
 
 /**
@@ -23,7 +23,7 @@ export function json(value: unknown, facts: { status?: number; headers?: Record<
   return jsonOf(JSON.stringify(value), facts)
 }
 
-/** The same for a value that is JSON already. */
+/** Like `json`, for a value that is JSON already. */
 export function jsonOf<Body extends string | Uint8Array | readonly Uint8Array[]>(
   body: Body,
   { status = 200, headers }: { status?: number; headers?: Record<string, string> } = {},

@@ -10,8 +10,8 @@ export interface RequestUrl {
 const parts = /^(https?:\/\/[^/?#]+)(\/[^?#]*)(\?[^#]*)?/
 
 /**
- * A parser of the normalised addresses of requests. Only the origin needs a `URL`, and nearly all requests have the
- * same one.
+ * Returns a parser for normalized addresses of requests. Only the origin needs a `URL`, and nearly all requests have
+ * the same one.
  */
 export function urlReader(): (address: string) => RequestUrl {
   let known = { text: '', origin: new URL('http://localhost') }
@@ -33,7 +33,7 @@ export interface RequestHeaders {
   has(name: string): boolean
 }
 
-/** The parts of a request that the service reads, from a web `Request` or cheaper from a server's own objects. */
+/** The parts of a request that the service reads, from a web `Request` or, cheaper, from a server's own objects. */
 export interface ApiRequest {
   readonly method: string
   readonly headers: RequestHeaders
@@ -47,9 +47,9 @@ export interface ApiRequest {
   readonly isUpgrade?: boolean
   /** Fires when the client goes away. */
   readonly signal: AbortSignal
-  /** Whether the server then closes the body of the answer, too, so that a stream need not listen to the signal. */
+  /** Whether the server then also closes the body of the answer, so that a stream need not listen to the signal. */
   readonly closesBody?: boolean
-  /** The same as a web request, for the host's code. */
+  /** This request as a web request, for the host's code. */
   readonly web: Request
 }
 

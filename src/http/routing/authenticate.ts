@@ -9,7 +9,7 @@ import { type Caller, callerSchema, type Sender } from '../options.js'
 import { Problem } from './problem.js'
 
 /**
- * The sender of the request, by the host's own check or by the key in `Authorization`, raw or after `Bearer`.
+ * Identifies the sender by the host's own check or by the key in `Authorization`, raw or after `Bearer`.
  *
  * @throws Problem `UNAUTHORIZED`, with one message for every key that is not valid; `RATE_LIMITED` after too many wrong
  * keys from one address.
@@ -20,7 +20,7 @@ export async function authenticate(request: ApiRequest, service: Service): Promi
   throw unauthorized(service.options.authenticate ? notRecognised : keyProblem(request.headers))
 }
 
-/** The same for a key that came another way. */
+/** Like `authenticate`, for a key that did not come in the header. */
 export async function authenticateKey(key: string, request: ApiRequest, service: Service): Promise<Sender> {
   const sender = await identifyBy(key, request, service, true)
   if (sender) return sender
@@ -28,8 +28,8 @@ export async function authenticateKey(key: string, request: ApiRequest, service:
 }
 
 /**
- * The sender of a key that has worked before, at once. Whether it still works is not known until `refusal` resolves,
- * with an error if not: nothing may be changed or answered before.
+ * Returns the sender of a key that has worked before, at once. Whether the key still works is known once `refusal`
+ * resolves, with an error if not: until then, nothing may be changed or answered.
  */
 export function senderAhead(
   request: ApiRequest,
@@ -61,7 +61,7 @@ const notRecognised = 'The service does not recognise the sender. Send the crede
 const wrongKey =
   'The API key is not valid: it is mistyped, revoked, expired, or for another service. Check it, or ask the ' +
   'operator for a new one.'
-/** Where other services expect a key. */
+/** Headers in which other services expect a key. */
 const otherHeaders = ['x-api-key', 'api-key', 'apikey', 'x-api-token', 'x-auth-token', 'x-access-token']
 
 function keyProblem(headers: RequestHeaders): string {
@@ -81,11 +81,11 @@ function unauthorized(message: string): Problem {
   return new Problem('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer realm="stemwork"' } })
 }
 
-/** Whether the host still knows the sender of a long request, or the link by which it came still opens the job. */
+/** Whether a long request may continue: the host still knows its sender, or its link still opens the job. */
 export async function isStillAllowed(request: ApiRequest, service: Service, sender: Sender): Promise<boolean> {
   const { link } = sender
   try {
-    // It ends by the store's clock.
+    // Links expire by the store's clock.
     if (link) return await service.engine.links.isOpen(link.jobId, link.id)
     return (await identify(request, service, false))?.id === sender.id
   } catch {
@@ -94,7 +94,7 @@ export async function isStillAllowed(request: ApiRequest, service: Service, send
   }
 }
 
-/** Creates no promise of its own for a key in the header, which nearly all requests have. */
+/** Creates no extra promise for a key in the header, which nearly all requests have. */
 function identify(request: ApiRequest, service: Service, countsWrong: boolean): Promise<Sender | undefined> {
   const header = request.headers.get('authorization')
   return header !== null && !service.options.authenticate
@@ -115,7 +115,7 @@ async function identifyOtherwise(
   return header === null ? service.options.anonymous : undefined
 }
 
-/** A host's own check, too, sees such a key as if it had come in the header. */
+/** A host's own check, too, sees the key as if it had come in the header. */
 async function identifyBy(
   key: string,
   request: ApiRequest,
@@ -161,7 +161,7 @@ async function senderOfKey(
   return undefined
 }
 
-/** Keys that are obviously wrong are counted apart, so that they do not keep out those that may be right. */
+/** Obviously wrong keys are counted apart, so that they do not lock out keys that may be right. */
 function formOf(key: string, print: KeyFingerprint | undefined): KeyForm {
   return print && isOwnForm(key) ? 'own' : 'any'
 }

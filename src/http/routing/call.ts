@@ -18,7 +18,7 @@ import type { KeySeal } from '../auth/sealed-key.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 import type { WrongKeys } from './wrong-keys.js'
 
-/** What all requests share. */
+/** State that all requests share. */
 export interface Service {
   readonly engine: HttpEngine
   readonly options: HandlerOptions
@@ -31,43 +31,43 @@ export interface Service {
   readonly limiter: RateLimiter
   readonly turns: LoopTurns
   readonly queries: QueryTurns
-  /** For files. */
+  /** Slots for files. */
   readonly downloads: TransferSlots
   readonly largeAnswers: TransferSlots
-  /** For JSON bodies. */
+  /** Slots for JSON bodies. */
   readonly largeBodies: TransferSlots
   /** Live streams; absent if the service has none. */
   readonly streams: Shares | undefined
   readonly storage: StorageUse
-  /** Absent if they are turned off. */
+  /** Absent if metrics are turned off. */
   readonly metrics: Metrics | undefined
 }
 
-/** What is known of a request at once. */
+/** Facts about a request that are known at once. */
 export interface RequestFacts {
   service: Service
   request: ApiRequest
   requestId: string
   body: RequestBody
-  /** For every response. */
+  /** Headers for every response. */
   headers: Record<string, string>
   /** Name of its route, once that is known. */
   operation: string
 }
 
-/** Where it came in. */
+/** The address at which a request came in. */
 interface Place {
   url: RequestUrl
   /** Path in front of the routes, mount path included. */
   basePath: string
 }
 
-/** Who sent it. */
+/** The sender of a request. */
 interface Origin {
   caller?: Sender
-  /** Where the request is in its sender's trace. */
+  /** The request's place in its sender's trace. */
   trace?: TraceContext
-  /** For a route that reads ahead: `undefined` once the key is known to work still, or why not. */
+  /** For a route that reads ahead: resolves to `undefined` if the key still works, or else to the error. */
   refusal?: Promise<Error | undefined>
 }
 
@@ -79,7 +79,7 @@ export class Call {
   readonly body: RequestBody
   /** Headers for every response. */
   readonly headers: Record<string, string>
-  /** Who sent the request; `undefined` on routes that need no key. */
+  /** The sender; `undefined` on routes that need no key. */
   readonly caller: Sender | undefined
   readonly trace: TraceContext | undefined
   readonly #refusal: Promise<Error | undefined> | undefined
@@ -100,7 +100,7 @@ export class Call {
     this.#basePath = basePath
   }
 
-  /** @throws Problem if the key has ended since it last worked; what the store throws */
+  /** @throws Problem if the key has ended since it last worked; errors of the store */
   async requireAllowed(): Promise<void> {
     const refusal = await this.#refusal
     if (refusal !== undefined) throw refusal
@@ -118,7 +118,7 @@ export class Call {
   }
 
   /**
-   * Where pages of the service are, as seen from this address; ends with a slash. Relative if possible, for proxies
+   * Base of the service's pages as seen from this address, with a slash at the end. Relative if possible, for proxies
    * that add a path.
    */
   get pageBase(): string {

@@ -3,7 +3,7 @@ import type { Service } from './call.js'
 import { Problem } from './problem.js'
 import type { Sender } from '../options.js'
 
-/** How the page of a link sends it in `Authorization`: the rest of the link's address. */
+/** Scheme under which the page of a link sends the end of the link's address in `Authorization`. */
 const scheme = 'job-link '
 const tokenForm = /^(([0-9a-f-]{36})\/([0-9a-f-]{36}))\?(.+)$/
 
@@ -16,7 +16,7 @@ export interface LinkTarget {
   expiresAt: number
 }
 
-/** The address of a page that opens the job. Browsers send what follows the `#` to no server. */
+/** Returns the address of a page that opens the job. Browsers send the part after `#` to no server. */
 export function linkAddress({ signer }: Pick<Service, 'signer'>, baseUrl: string, target: LinkTarget): string {
   const { app, jobId, linkId } = target
   const key = signedKey(`${jobId}/${linkId}`)
@@ -31,7 +31,7 @@ export function hasLink({ headers }: ApiRequest): boolean {
 }
 
 /**
- * The application of a link's job, for a request about that job.
+ * Returns the application of a link's job, for a request about that job.
  *
  * @throws Problem `FORBIDDEN` for a link that is forged, has expired or is of another job; `GONE` for a revoked one.
  */

@@ -4,11 +4,11 @@ import type { RequestBody } from './request-body.js'
 
 const maxDepth = 32
 
-/** Most bytes without a key. With one, a larger body needs a slot, because it takes memory until it is complete. */
+/** Most bytes of a body without a key; with one, a larger body needs a slot: it takes memory until it is complete. */
 const smallBytes = 16 * 1024
 
 /**
- * The JSON body of a request, bounded in size and depth, without `__proto__` keys.
+ * Reads the JSON body of a request, bounded in size and depth, without `__proto__` keys.
  *
  * @throws Problem `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE`, `BAD_INPUT` or `RATE_LIMITED`.
  */
@@ -35,8 +35,8 @@ export async function readJson(call: Call, otherEntries = usualEntries): Promise
 const usualEntries = 256
 
 /**
- * @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any
- * valid body.
+ * @throws Problem `BAD_INPUT` if the bytes are not JSON in UTF-8, nest deeper than 32 levels, or have more entries than
+ * any valid body.
  */
 export function parseJson(bytes: Uint8Array, paramsBytes: number, otherEntries = usualEntries): unknown {
   refuseManyEntries(bytes, paramsBytes, otherEntries)
@@ -65,8 +65,8 @@ const brace = 0x7b
 
 /**
  * Building ten thousand members, or as many nested arrays, blocks the process for tens of milliseconds only to refuse
- * them; counting their delimiters up to the limit takes a fraction of one. Within `paramsBytes`, a value takes at least
- * two bytes and a member six.
+ * them; counting their delimiters up to the limit takes a fraction of a millisecond. Within `paramsBytes`, a value
+ * takes at least two bytes and a member six.
  */
 function refuseManyEntries(bytes: Uint8Array, paramsBytes: number, otherEntries: number): void {
   const maxValues = Math.floor(paramsBytes / 2) + otherEntries
@@ -116,7 +116,7 @@ async function bytesOf({ body, caller, request, service }: Call): Promise<Uint8A
   }
 }
 
-/** @throws Problem `TOO_LARGE`, or what the body throws */
+/** @throws Problem `TOO_LARGE`, or errors of the body */
 export async function readBytes(
   body: RequestBody,
   { jsonBytes, discardBytes }: { jsonBytes: number; discardBytes: number },
@@ -136,8 +136,8 @@ export async function readBytes(
 }
 
 /**
- * Without `__proto__`: JSON.parse makes it an own key, which a later copy by assignment would turn into a prototype.
- * And with whole characters: no URL can carry half of a surrogate pair, as in a name that was cut off.
+ * Drops `__proto__`: JSON.parse makes it an own key, which a later copy by assignment would turn into a prototype.
+ * Replaces half surrogate pairs, as in a name that was cut off: no URL can carry them.
  */
 function cleaned(value: unknown, depth: number): unknown {
   if (typeof value === 'string') return value.toWellFormed()

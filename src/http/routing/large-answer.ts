@@ -6,10 +6,10 @@ import { paced } from './paced-stream.js'
 const pieceBytes = 64 * 1024
 
 /**
- * A large answer in pieces, each when it is its application's turn, and given up when the client stops reading.
+ * Sends a large answer in pieces, each in its application's turn, and stops when the client stops reading.
  *
- * @param app whose key or link it was asked for with; without one, it needs no slot
- * @throws Problem `RATE_LIMITED` if too many of the application are being sent
+ * @param app the owner of the key or link; without one, the answer needs no slot
+ * @throws Problem `RATE_LIMITED` if too many answers of the application are being sent
  */
 export function inPieces(answer: RouteAnswer, { largeAnswers, options, turns }: Service, app = ''): ApiAnswer {
   const pieces = piecesOf(answer.body)

@@ -1,18 +1,18 @@
 import { type Share, Shares } from '../../core/engine/limits/shares.js'
 
-/** Turns in one pass of the event loop; one of them is kept for applications that ask no more than the average. */
+/** Turns in one pass of the event loop; one is reserved for applications that ask no more than the average. */
 const perPass = 2
 const reserve = 1
-/** Milliseconds after which a turn that has ended does not make room for another one in the same pass. */
+/** Milliseconds of a pass after which a finished turn no longer makes room for another one in the same pass. */
 const passMs = 1
-/** Milliseconds after which a pass is long, */
+/** Milliseconds after which a pass counts as long. */
 const longPassMs = 2
-/** and the longest that others wait for work in progress: it may be waiting for its client. */
+/** Most milliseconds that others wait for work in progress: it may be waiting for its client. */
 const mostHeldMs = 50
-/** The least that a turn counts as. */
+/** Least fraction of a turn that is counted. */
 const leastUsed = 0.25
 
-/** To call when the work is done, with the milliseconds that it took. Without them, it counts as a whole pass. */
+/** Called when the work is done, with the milliseconds that it took. Without them, it counts as a whole pass. */
 export type EndTurn = (tookMs?: number) => void
 
 interface Turn {
@@ -23,25 +23,25 @@ interface Turn {
 }
 
 /**
- * Divides the event loop among applications: what begins in one pass takes a few milliseconds, and the rest waits for
- * the next pass, in which work in progress has its turn, too. While passes are long, those that ask more than the
- * average also wait until what they and those that ask less have begun is done. So a request waits little in each of
- * the passes that it needs, however many come at the same time. Applications whose work is short go before those that
- * ask as often for more.
+ * Divides the event loop among applications: the work begun in one pass takes a few milliseconds; the rest waits for
+ * the next pass, in which work in progress has its turn, too. While passes are long, applications that ask more than
+ * the average also wait for the end of the work in progress, their own and that of the others. So a request waits
+ * little in each of the passes that it needs, however many arrive at once. Applications whose work is short go before
+ * those that ask as often for longer work.
  */
 export class LoopTurns {
   readonly #shares = new Shares({ total: perPass, reserve })
   #passBeganAt = 0
   #isPassing = false
-  /** When every application could last begin something. If others never pause, that is still every 50 ms. */
+  /** When every application could last begin work: at least every 50 ms, even if others never pause. */
   #openAt = -Infinity
-  /** Those that have begun in this pass, and those of earlier ones that were in progress when it began. */
+  /** Turns begun in this pass, and earlier ones that were in progress when it began. */
   #turns: Turn[] = []
 
   /**
-   * A promise only if the application has to wait.
+   * Returns a promise only if the application has to wait.
    *
-   * @throws the signal's reason if it fires before
+   * @throws the signal's reason if it fires first
    */
   next(app: string, signal?: AbortSignal): EndTurn | Promise<EndTurn> {
     signal?.throwIfAborted()

@@ -1,21 +1,19 @@
 import type { LoopTurns } from './loop-turns.js'
 
-/** One of the slots for what is being sent or received. */
+/** A slot for a body that is being sent or received. */
 export interface TransferSlot {
   /** Fires when another application needs it more. */
   lost: AbortSignal
   release(): void
 }
 
-/**
- * A response body that is read on demand, and given up when the client disconnects or reads nothing for `idleMs`.
- */
+/** A response body that is read on demand, and closed when the client disconnects or reads nothing for `idleMs`. */
 export interface PacedBody {
   source: AsyncIterable<Uint8Array>
   idleMs: number
   /** Whether a chunk's memory is overwritten once the next chunk is requested. */
   reusesMemory?: boolean
-  /** The slot that the body holds: it ends the body when it is lost, and is released at the end. */
+  /** The slot of the body, which ends early if the slot is lost, and releases it at its end. */
   slot?: TransferSlot
 }
 
@@ -61,8 +59,8 @@ export function pacedStream({ source, idleMs, reusesMemory, slot }: PacedBody): 
 }
 
 /**
- * The chunks of a body, each when it is its application's turn. Not a generator: one that was never started would leave
- * the body open when it is closed.
+ * Yields the chunks of a body, each in its application's turn. Not a generator: closing one that was never started
+ * would leave the body open.
  */
 export function paced(
   turns: LoopTurns,
@@ -73,7 +71,7 @@ export function paced(
   const iterator: AsyncIterableIterator<Uint8Array> = {
     [Symbol.asyncIterator]: () => iterator,
     next: async () => {
-      // Not after reading: what waits for its turn would fill the memory.
+      // Waits before reading, not after: chunks that wait for their turn would fill the memory.
       const endTurn = await turns.next(app)
       try {
         return await chunks.next()

@@ -9,7 +9,7 @@ const day = 24 * 60 * 60 * 1000
 /** A `session` ends with the browser, or after this time if that is never closed. */
 const lifetimes = { session: 7 * day, remembered: 180 * day, operator: day / 2 }
 
-/** What sessions need of the service. */
+/** The parts of the service that sessions need. */
 interface SessionService {
   readonly seal: KeySeal
   readonly options: { readonly publicUrl?: string }
@@ -27,7 +27,7 @@ export function sessionOf(
 ): SealedKey | undefined {
   const header = request.headers.get('cookie')
   if (!header?.includes(cookies[page]) || !isOwnPage(request, options.publicUrl)) return undefined
-  // Of two with this name, the one of the longer path comes first; the other belongs to a service above.
+  // Of two cookies with this name, the one with the longer path comes first; the other belongs to a service above.
   for (const cookie of header.split(/; */)) {
     const value = cookie.startsWith(`${cookies[page]}=`) ? cookie.slice(cookies[page].length + 1) : undefined
     const session = value === undefined ? undefined : seal.open(page, value)
@@ -65,9 +65,9 @@ function cookieOf(
 }
 
 /**
- * Whether a page of the service itself sent the request, as the browser says: a page of another site, another port or
- * another subdomain did not. Browsers send `Sec-Fetch-Site` over https and to localhost, and `Origin` with
- * everything that changes something.
+ * Whether, according to the browser, a page of the service itself sent the request, not one of another site, port or
+ * subdomain. Browsers send `Sec-Fetch-Site` over https and to localhost, and `Origin` with every request that may
+ * change something.
  */
 export function isOwnPage({ headers, method }: ApiRequest, publicUrl: string | undefined): boolean {
   const site = headers.get('sec-fetch-site')

@@ -2,7 +2,7 @@ import type { Permission } from '../auth/key-watch.js'
 import { isStillAllowed } from './authenticate.js'
 import type { KeyedCall } from './call.js'
 
-/** Valid until the sender's key ends. The host's own check, and a link's, are asked every `limits.heartbeatMs`. */
+/** Valid until the sender's key ends. The host's own check and links are polled every `limits.heartbeatMs`. */
 export function permit({ caller, request, service }: KeyedCall): Permission {
   if (caller.keyId !== undefined) return service.keyWatch.follow(caller.keyId)
   const ended = new AbortController()
@@ -12,10 +12,10 @@ export function permit({ caller, request, service }: KeyedCall): Permission {
 }
 
 /**
- * Yields what `open` does. The signal fires when the client has gone, or is no longer permitted.
+ * Yields the items of `open`, whose signal fires when the client disconnects or is no longer permitted.
  *
- * Not a generator: closing one waits for its next item, so that servers which close the body when the client has gone
- * would need the signal of the request, too. Both together take a kilobyte of each of thousands of streams.
+ * Not a generator: closing one waits for its next item, so servers that close the body after a disconnect would also
+ * need the request's signal. Both together take a kilobyte for each of thousands of streams.
  */
 export function whilePermitted<Item>(
   call: KeyedCall,
@@ -41,7 +41,7 @@ class PermittedItems<Item> implements AsyncIterableIterator<Item, void, undefine
   }
 
   next(): Promise<IteratorResult<Item, void>> {
-    // It was closed before it began.
+    // Closed before the first read.
     if (!this.#items && this.#ending.signal.aborted) return Promise.resolve({ done: true, value: undefined })
     const items = (this.#items ??= this.#begin())
     return items.next().then(this.#checkEnd, this.#fail)

@@ -81,12 +81,12 @@ export function rateLimited(message: string, seconds: number): Problem {
   return new Problem('RATE_LIMITED', message, { headers: { 'retry-after': String(seconds) } })
 }
 
-/** One field of the request has a value that only its handler can refuse. */
+/** For a field whose value only the route's handler can refuse. */
 export function invalidField(path: string, message: string): Problem {
   return new Problem('BAD_INPUT', `The request is not valid. ${path}: ${message}.`, { issues: [{ path, message }] })
 }
 
-/** What a client sees of the engine's errors, with their message. Those that are not here are hidden. */
+/** The errors of the engine that clients see, with their message. All others are hidden. */
 const shown: Partial<Record<ErrorCode, (error: StemworkError) => [ProblemCode, ProblemOptions?]>> = {
   INVALID_PARAMS: ({ details }) => ['BAD_INPUT', { issues: fieldIssues(details.issues) }],
   UNKNOWN_WORKFLOW: () => ['UNKNOWN_WORKFLOW'],

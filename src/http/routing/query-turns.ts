@@ -2,14 +2,14 @@ import { type Spent, timed } from '../../core/engine/limits/rested.js'
 import { Shares } from '../../core/engine/limits/shares.js'
 import { type Problem, rateLimited } from './problem.js'
 
-/** Requests of one application that may wait for an earlier one of this kind. */
+/** Most requests of an application that wait for an earlier one of this kind. */
 const mostWaiting = 50
-/** Applications with a slice at a time; each rests for most of it. One is kept for those that seldom ask. */
+/** Most applications with a slice at a time, which is mostly rest. One is reserved for those that seldom ask. */
 const slicesAtOnce = 3
 
 /**
- * Divides what large requests ask of the store and the event loop: one request of an application at a time, in slices
- * for which applications take turns.
+ * Divides the store and the event loop among large requests: one request of an application at a time, in slices for
+ * which applications take turns.
  */
 export class QueryTurns {
   readonly #requests = new Shares({
@@ -25,7 +25,7 @@ export class QueryTurns {
     return await this.#requests.use(app, work, { signal, refusal: tooManyWaiting })
   }
 
-  /** A part of a request that holds the event loop for a few milliseconds at most. The next one waits for its rest. */
+  /** Runs a part of a request that blocks the event loop for a few milliseconds. The next slice waits for its rest. */
   async slice<Result>(app: string, work: (spent?: Spent) => Promise<Result>): Promise<Result> {
     const share = await this.#slices.take(app)
     let rest = 0

@@ -6,7 +6,7 @@ export type RatePolicy = 'create' | 'status' | 'other' | 'link'
 
 interface Bucket {
   tokens: number
-  /** Milliseconds of the monotonic clock at which `tokens` was right. */
+  /** Milliseconds of the monotonic clock at which `tokens` was computed. */
   at: number
 }
 
@@ -19,7 +19,7 @@ interface Limit {
   perMs: number
   /** Value of the `RateLimit-Policy` header. */
   policyHeader: string
-  /** By application. */
+  /** Buckets by application. */
   buckets: Map<string, Bucket>
   pruneAbove: number
 }
@@ -73,7 +73,7 @@ export function rateLimiter(
     },
 
     /**
-     * For an accepted request that has waited while others were charged.
+     * Refuses an accepted request if the application was charged too much while it waited.
      *
      * @throws Problem `RATE_LIMITED` if the balance is negative.
      */

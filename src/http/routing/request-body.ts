@@ -7,10 +7,10 @@ interface BodyLimits {
   minBytesPerSecond: number
 }
 
-/** A smaller chunk takes more time than its bytes are worth. */
+/** Smaller chunks take more time than their bytes are worth. */
 const smallChunk = 4096
 
-/** For a body that no route expects. Clients that send a small one, for example with DELETE, keep their connection. */
+/** Most bytes read of a body that no route expects: clients with a small one, as with DELETE, keep their connection. */
 const strayBytes = 1024 ** 2
 
 /**
@@ -25,17 +25,17 @@ export class RequestBody {
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #isOpen = false
   #ended = false
-  /** The client has disconnected or stalls. */
+  /** Whether the client has disconnected or stalls. */
   #failed = false
   #bytes = 0
-  /** Bytes that the whole body should have; NaN if the client does not say. */
+  /** Announced bytes of the whole body; NaN if the client announces none. */
   #announced = NaN
   /** Whether the last chunk was small. */
   #isSmall = false
   /** Time spent waiting for the client; a slow store does not count. */
   #waitedMs = 0
 
-  /** @param read whether the host's framework has read the body before, and what it made of it */
+  /** @param read whether the host's framework has read the body before, and the result */
   constructor(request: ApiRequest, read: { bodyRead: boolean; parsedBody?: unknown }, limits: BodyLimits) {
     this.#request = request
     this.#bodyRead = read.bodyRead
@@ -52,7 +52,7 @@ export class RequestBody {
   /**
    * Waits at most `limits.idleMs` for each chunk, and gives up on a client that trickles.
    *
-   * @throws Problem `TIMEOUT`; `INTERNAL_ERROR` if somebody else has read the body before; the signal's reason.
+   * @throws Problem `TIMEOUT`; `INTERNAL_ERROR` if other code has read the body before; the signal's reason.
    */
   async *chunks(signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     const bytes = this.#parsedBody
@@ -65,14 +65,14 @@ export class RequestBody {
     for (let chunk = await next(); chunk; chunk = await next()) yield chunk
   }
 
-  /** The same, for a file. @throws Problem also `INTERNAL_ERROR` if a parser has made a text with other bytes of it */
+  /** Like `chunks`, for a file. @throws Problem also `INTERNAL_ERROR` if a parser has turned it into other bytes */
   fileChunks(): AsyncGenerator<Uint8Array, void, undefined> {
     const read = this.#parsedBody
     if (typeof read === 'string' || read instanceof Uint8Array) {
       const { headers } = this.#request
       const isComparable = headers.has('content-length') && !headers.has('content-encoding')
       const hasOtherLength = isComparable && Number(headers.get('content-length')) !== Buffer.byteLength(read)
-      // Bytes that are no text became this character, of three bytes.
+      // Bytes that are no text were replaced by this character, of three bytes.
       if (hasOtherLength || (typeof read === 'string' && read.includes('\ufffd'))) throw bodyMadeText()
     }
     return this.chunks()
@@ -99,7 +99,7 @@ export class RequestBody {
     return false
   }
 
-  /** Whether the client may have sent something, or be sending it, that was not read. */
+  /** Whether the client may have sent, or be sending, bytes that were not read. */
   get mayHaveRest(): boolean {
     if (this.#bodyRead || this.#ended) return false
     const { headers } = this.#request
@@ -131,7 +131,7 @@ export class RequestBody {
     if (this.#failed) throw stalledBody()
     if (!this.#reader || this.#ended) return undefined
     // A client may send thousands of one-byte chunks, which would block the event loop; after a pause, node:http
-    // returns all that came meanwhile at once.
+    // returns all bytes received meanwhile at once.
     if (this.#isSmall && this.#bytes !== this.#announced) await setImmediate()
     const { idleMs, minBytesPerSecond } = this.#limits
     // The total time for a client grows with the bytes that it has sent.

@@ -7,7 +7,7 @@ export type Match =
   | { kind: 'method'; allow: string[]; optionsHeaders?: Record<string, string> }
   | { kind: 'none' }
 
-/** At most a thousand paths are kept, none longer than routes are: both bound the memory. */
+/** Bounds of the memory for remembered paths: their number and their length, which no route exceeds. */
 const maxRecent = { paths: 1000, length: 200 }
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Route['method'][]
@@ -16,7 +16,7 @@ const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Rou
 export function routeTable(routes: readonly Route[]) {
   const router = createRouter<Route>()
   for (const route of routes) addRoute(router, route.method, route.path, route)
-  /** Routes that were found lately, by method and path: a client that polls a job sends the same one each time. */
+  /** Recently matched routes, by method and path: a client that polls a job sends the same path each time. */
   const recent = new Map<string, Match>()
 
   const remember = (target: string, match: Match) => {
@@ -49,7 +49,7 @@ export function routeTable(routes: readonly Route[]) {
 
   /** Whether a path ends like one of our routes, for example `/v1/job` and `/media/job`. */
   const hasRouteAtEndOf = (path: string) => {
-    // For 16 KiB of slashes, looking at each end of the path would take seconds.
+    // Checking each end of 16 KiB of slashes would take seconds.
     if (path.length > maxRecent.length) return false
     for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', at + 1))
       if (match('GET', path, at).kind !== 'none') return true

@@ -32,10 +32,10 @@ interface RouteFacts<A extends Access> {
   access: A
   /** Which of the caller's rates it counts against. Default: `other`. */
   bucket?: RatePolicy
-  /** Also for somebody who has a link to the job that the param `id` names. */
+  /** Also open to holders of a link to the job that the param `id` names. */
   isOpenToLinks?: true
   /**
-   * It begins to read while a key that has worked before is checked. Before it changes anything, it awaits
+   * The handler begins to read while a key that has worked before is checked. Before any change, it awaits
    * `call.requireAllowed()`.
    */
   readsAhead?: true
@@ -52,11 +52,11 @@ interface RouteFacts<A extends Access> {
   isBodyOptional?: true
   /** Headers of the answer to OPTIONS. */
   optionsHeaders?: Record<string, string>
-  /** It answers only requests to upgrade to a WebSocket. */
+  /** Answers only requests to upgrade to a WebSocket. */
   isWebSocket?: true
   /** Also available at the root of the mount, where infrastructure expects it. */
   atRoot?: boolean
-  /** Request headers that it understands: their meaning, and their form where not every text will do. */
+  /** Request headers that it understands: their meaning, and a schema if not every text is valid. */
   requestHeaders?: Record<string, string | { description: string; schema: Record<string, unknown>; required?: true }>
 }
 
@@ -92,7 +92,7 @@ export interface Route extends RouteFacts<Access> {
   run(call: Call | KeyedCall, params: Readonly<Record<string, string>>): Promise<RouteAnswer>
 }
 
-/** The one source of matching, validation and the OpenAPI document. */
+/** Defines a route: the one source of matching, validation and the OpenAPI document. */
 export function defineRoute<
   A extends Access,
   Path extends string,

@@ -5,7 +5,7 @@ import { Problem } from './problem.js'
 import type { Route } from './route.js'
 import { type Match, routeTable } from './route-table.js'
 
-/** Where a request goes. */
+/** The match of a request, and the base path under which it was found. */
 export interface Destination {
   url: RequestUrl
   match: Match
@@ -63,7 +63,7 @@ function readAddress(request: ApiRequest): RequestUrl {
   }
 }
 
-/** As a URL has it: frameworks report what the request line had, for example a quotation mark in a param's place. */
+/** Encodes the path as in a URL: frameworks report that of the request line, for example with a quotation mark. */
 function escaped(mountPath: string): string {
   return /^[\w/.~%-]*$/.test(mountPath) ? mountPath : new URL(`http://localhost${mountPath}`).pathname
 }

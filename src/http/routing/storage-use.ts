@@ -11,7 +11,7 @@ export interface StorageLimits {
   uploadsInFlight: number
 }
 
-/** Where applications keep something. */
+/** The stores in which applications keep data. */
 type CountedStores = Pick<HttpEngine, 'blobs' | 'resultBytes' | 'recordBytes' | 'documentBytes'>
 
 /** An upload in progress. */
@@ -22,20 +22,20 @@ export interface UploadSlot {
   end(stored: boolean): void
 }
 
-/** What one application does in this process. */
+/** Storage of one application, as this process knows it. */
 interface Account {
-  /** By blob key: the bytes that were announced or have arrived, whichever is more. */
+  /** Uploads in progress, by blob key: the bytes that were announced or have arrived, whichever is more. */
   uploads: Map<string, number>
   /** Bytes in the store at the last check. */
   stored: number
-  /** Of these, the bytes of documents, and the monotonic milliseconds until which they are not read again. */
+  /** Bytes of documents in `stored`, and the monotonic milliseconds until which they are not read again. */
   documents: { bytes: number; until: number }
   /** Bytes of uploads that have ended since that check began. */
   added: number
   look: Promise<void> | undefined
   /** Monotonic milliseconds until which the last check is valid. */
   freshUntil: number
-  /** The same, if it found plenty of room; for as long again, nobody waits for the next check. */
+  /** Like `freshUntil`, if the check found plenty of room; for `roughForMs` more, nobody waits for the next check. */
   roughUntil: number
 }
 
@@ -45,19 +45,19 @@ interface Account {
  */
 const lookShare = 20
 const minFreshMs = 1000
-/** Files that are checked before it is another application's turn. */
+/** Files that are checked in one turn of an application. */
 const filesInTurn = 20
 /** Below half of the limit, no exact figure is needed. */
 const roughShare = 0.5
 const roughForMs = 10_000
-/** Clients add little to documents. */
+/** How long the bytes of documents stay valid: clients add little to documents. */
 const documentsForMs = 10 * 60_000
 const maxIdleAccounts = 1000
-/** What the smallest file takes. */
+/** Bytes that the smallest file takes. */
 const diskBlockBytes = 4096
 
 /**
- * What applications keep in the store, and the uploads under way in this process. Usage is measured, not kept as a
+ * The storage that applications use, with the uploads in progress in this process. Usage is measured, not kept as a
  * running total: uploads in the blob store, results and records in the job store, so that no crash makes it wrong.
  * Uploads of one process together cannot exceed the limit; each further process may add its own uploads in progress.
  */
@@ -72,7 +72,7 @@ export class StorageUse {
     this.#limits = limits
   }
 
-  /** @throws Problem `STORAGE_FULL` if the application keeps as much as it may. */
+  /** @throws Problem `STORAGE_FULL` if the application has reached its limit. */
   async refuseFull(app: string): Promise<void> {
     const { storedBytes } = this.#limits
     if (storedBytes === false) return
@@ -82,11 +82,11 @@ export class StorageUse {
   }
 
   /**
-   * Begins an upload, which must be ended.
+   * Begins an upload, which the caller must end.
    *
-   * @param announced bytes that the request says it has.
-   * @throws Problem `CONFLICT` if one to the same key is under way, `RATE_LIMITED` if too many of the application are,
-   * `STORAGE_FULL` if it would not fit.
+   * @param announced bytes that the request announces.
+   * @throws Problem `CONFLICT` if an upload to the same key is in progress, `RATE_LIMITED` if too many of the
+   * application are, `STORAGE_FULL` if it would not fit.
    */
   async begin(app: string, key: string, announced: number): Promise<UploadSlot> {
     const account = this.#account(app)
@@ -145,7 +145,7 @@ export class StorageUse {
     if (now < (isRough ? account.roughUntil : account.freshUntil)) return
     const look = (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
     if (isRough && now < account.roughUntil + roughForMs) {
-      // A caller after that checks again and gets its errors.
+      // If this check fails, a later caller checks again and gets the error.
       look.catch(() => {})
       return
     }
@@ -206,7 +206,7 @@ export class StorageUse {
   }
 }
 
-/** What says that a ticket was used or refused. Few bytes, but a client can cause many. */
+/** Whether a key is the marker of a used or refused ticket: a few bytes, but a client can create many. */
 function isMarker(key: string): boolean {
   return /\.[a-z]+$/.test(key)
 }

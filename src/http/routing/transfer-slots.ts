@@ -2,13 +2,13 @@ import { Shares } from '../../core/engine/limits/shares.js'
 import { rateLimited } from './problem.js'
 import type { TransferSlot } from './paced-stream.js'
 
-/** For what takes up to a few megabytes of memory. */
+/** Bounds for bodies that each take up to a few megabytes of memory. */
 const usualBounds = { total: 128, perApplication: 16 }
 
 export type TransferSlots = ReturnType<typeof transferSlots>
 
 /**
- * Bodies of one kind that are being sent or received, at a time and in this process.
+ * Slots for bodies of one kind that this process sends or receives at a time.
  *
  * @param what as in "At most 50 files"
  */
@@ -21,7 +21,7 @@ export function transferSlots(what: string, bounds = usualBounds) {
       5,
     )
   return {
-    /** @throws Problem `RATE_LIMITED` if there is none for the application. */
+    /** @throws Problem `RATE_LIMITED` if no slot is left for the application. */
     take(app: string): TransferSlot {
       const lost = new AbortController()
       const end = () => lost.abort(refusal('This one was ended: another application needed its slot.'))

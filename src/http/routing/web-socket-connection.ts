@@ -1,4 +1,4 @@
-/** What is used of a connection of the package `ws`, which only services with WebSockets need. */
+/** The used part of a connection of the package `ws`, which only services with WebSockets need. */
 export interface WebSocketConnection {
   on(event: 'message', listener: (data: Uint8Array, isBinary: boolean) => void): this
   on(event: 'close' | 'pong', listener: () => void): this

@@ -17,7 +17,7 @@ export function wrongKeyCounts(
   rate: HandlerOptions['rateLimits']['wrongKeys'],
   now: () => number = () => performance.now(),
 ) {
-  /** Tokens left at a time, by form and address; the most recently counted ones are at the end. */
+  /** Tokens left at a point in time, by form and address; the most recently counted ones are at the end. */
   const buckets = new Map<string, { tokens: number; at: number }>()
   const tokensOf = (counted: string, { requests, perSeconds }: Exclude<typeof rate, false>) => {
     const bucket = buckets.get(counted)
@@ -48,7 +48,7 @@ export function wrongKeyCounts(
 }
 
 /**
- * The address of a request, if known, as grouped by `addressGroup`: behind a trusted proxy, the last one that it wrote.
+ * The address of a client, if known, grouped by `addressGroup`: behind a trusted proxy, the last that the proxy wrote.
  */
 export function clientAddress(request: ApiRequest, trustProxy: boolean): string | undefined {
   const forwarded = trustProxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : undefined
@@ -56,6 +56,6 @@ export function clientAddress(request: ApiRequest, trustProxy: boolean): string 
   return address === undefined ? undefined : addressGroup(address)
 }
 
-/** Who takes turns for a request without an application: its address. */
+/** Owner of the turns of a request without an application: its address. */
 export const ownerWithoutKey = (request: ApiRequest, trustProxy: boolean): string =>
   `address ${clientAddress(request, trustProxy)}`

@@ -23,7 +23,7 @@ const page: PageText = {
 
 /**
  * `/console`: a page to use the service with. It has no rights of its own: it calls the public interface with the key
- * that is typed in, which a cookie keeps.
+ * that a person enters, which a cookie keeps.
  */
 export const consoleRoutes: readonly Route[] = [
   defineRoute({

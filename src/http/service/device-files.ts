@@ -15,12 +15,12 @@ const types: Record<string, string | undefined> = {
   onnx: 'application/octet-stream',
 }
 const compress = promisify(brotliCompress)
-/** At this level 14 MB take a third of a second, and end up 6 % larger than at the one that takes half a minute. */
+/** Compresses 14 MB in a third of a second; the result is 6 % larger than at the level that takes half a minute. */
 const level = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }
-/** By path; 4.3 MB in all, in processes whose pages were used to separate. */
+/** Compressed files by path; 4.3 MB in all, in processes whose pages were used to separate. */
 const compressed = new Map<string, Promise<Buffer>>()
 
-/** What `stemwork/browser` loads when the console separates on the person's device: scripts, WebAssembly, the model. */
+/** The files that `stemwork/browser` loads to separate on a person's device: scripts, WebAssembly, the model. */
 export const deviceFileRoute = defineRoute({
   route: 'GET /console/device/:file',
   operation: 'getDeviceFile',
@@ -44,7 +44,7 @@ async function deviceFile(call: Call, name: string): Promise<ApiAnswer> {
     vary: 'accept-encoding',
     'cache-control': 'no-cache',
     'x-content-type-options': 'nosniff',
-    // The worker's policy is that of its script.
+    // A worker's policy comes with its script.
     'content-security-policy': "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'",
   }
   if (call.request.headers.get('if-none-match')?.includes(etag)) return empty(304, headers)
@@ -64,7 +64,7 @@ async function deviceFile(call: Call, name: string): Promise<ApiAnswer> {
   return { status: 200, headers, body: bytes }
 }
 
-/** Opens the file when the body is read, which it is not for HEAD. */
+/** Opens the file when the body is read, which never happens for HEAD. */
 async function* bytesOf(path: string): AsyncGenerator<Uint8Array, void, undefined> {
   yield* createReadStream(path) as AsyncIterable<Uint8Array>
 }

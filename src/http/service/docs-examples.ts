@@ -13,7 +13,7 @@ const key = { id: '0123456789abcdef', label: 'Studio laptop', createdAt: time, e
 const resultLink = (stem: string) => `{base}/storage/results/${jobId}/1/${stem}.wav?signature=...`
 const uploadLink = '{base}/storage/uploads/...?signature=...'
 
-/** By the name of a schema. */
+/** Examples by name of a schema. */
 const ofSchemas: Record<string, unknown> = {
   Application: { id: 'a1b2c3', name: 'Studio' },
   Archive: { url: '{base}/archive/zip?signature=...', fileName: 'First takes - stems.zip', bytes: 74_960_512, jobs: 1 },
@@ -55,7 +55,7 @@ const ofSchemas: Record<string, unknown> = {
   WorkflowSummary: workflow,
 }
 
-/** By the name of a field, where its type suggests no plausible value; `undefined` leaves it out. */
+/** Examples by name of a field, where its type suggests no plausible value; `undefined` leaves the field out. */
 const ofFields: Record<string, unknown> = {
   name: 'My song.mp3',
   workflow: workflow.id,

@@ -24,7 +24,7 @@ export function pageLinks(page: string, style: string, scripts: readonly string[
   ]
 }
 
-/** Text for HTML. */
+/** Escapes text for HTML. */
 export function escape(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
@@ -33,7 +33,7 @@ export function code(text: string): string {
   return `<code>${escape(text)}</code>`
 }
 
-/** A description: what stands between backticks is code. */
+/** Formats a description: text between backticks is code. */
 export function prose(text: string): string {
   return escape(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 }

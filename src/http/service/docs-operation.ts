@@ -30,7 +30,7 @@ ${tryForm(context, operation, body)}
 </section>`
 }
 
-/** A schema on its own, for links from elsewhere. */
+/** A schema in a section of its own, for links from elsewhere. */
 export function schemaSection(name: string, schema: unknown, schemas: Schemas): string {
   return `<section class="stack part" id="schema-${escape(name)}">
 <h3>${code(name)}</h3>
@@ -111,7 +111,7 @@ function tabs(id: string, curl: string, javaScript: string): string {
 </div>`
 }
 
-/** Filled in by the page's script; empty without it. */
+/** Placeholder for a form that the page's script builds. */
 function tryForm({ method, path }: Context, operation: Operation, body: unknown): string {
   const isSigned = operation.security.some((one) => 'signedLink' in one)
   if (isSigned) return ''

@@ -5,7 +5,7 @@ import type { OpenApiDocument, Operation } from './openapi.js'
 interface Group {
   id: string
   title: string
-  /** Beginnings of the paths that belong to it. */
+  /** Prefixes of the paths that belong to it. */
   paths: readonly string[]
 }
 

@@ -11,7 +11,7 @@ import { type OpenApiDocument, openApiDocument } from './openapi.js'
 import { workflowView } from './workflow-view.js'
 import { packedAnswer, type PackedText, packText, pageAssetRoute } from './page-assets.js'
 
-/** Addresses of the service for which a text is kept: clients choose the Host header. */
+/** Addresses of the service for which a text is cached: clients choose the Host header. */
 const maxKept = 8
 
 // Built on request: options and the host's workflows shape the page, and rendering it takes 3 ms.
@@ -61,7 +61,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
   return [...routes, pageAssetRoute('docs', 'getDocsAsset')]
 }
 
-/** Each text is made once for an address of the service, which it contains. A client may name any: it has its turns. */
+/** Caches a text by the service's address, which it contains. A client may name any, so rendering takes turns. */
 function keptByAddress(textFor: (call: Call) => string): (call: Call) => Promise<PackedText> {
   const kept = new Map<string, PackedText>()
   const make = async (call: Call) => {

@@ -1,12 +1,12 @@
 import type { Operation } from './openapi.js'
 
-/** One request by curl and by JavaScript. */
+/** One request in curl and in JavaScript. */
 export interface Snippets {
   curl: string
   javaScript: string
 }
 
-/** What both need to know of a request. */
+/** Facts about a request that both snippets need. */
 interface SampleRequest {
   method: string
   url: string

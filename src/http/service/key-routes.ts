@@ -8,7 +8,7 @@ import { conflict, notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { issuedKeySchema, keyListSchema, keyViewSchema, newKeySchema } from '../schemas.js'
 
-/** Most working keys of an application, so that they cannot fill the store, and most that are kept after their end. */
+/** Most working keys of an application, and most ended ones that are kept, so that keys cannot fill the store. */
 const maxWorkingKeys = 100
 const maxEndedKeys = 100
 
@@ -38,7 +38,7 @@ export const keyRoutes = [
       const keys = await applications.listKeys(call.caller.id)
       if (keys.filter(isWorking).length >= maxWorkingKeys)
         throw conflict(`An application may have ${maxWorkingKeys} keys. Revoke one that is no longer used.`)
-      // One at most, but for those that earlier versions kept.
+      // At most one key, unless earlier versions kept more.
       const forgotten = keys.filter((key) => !isWorking(key)).slice(maxEndedKeys, maxEndedKeys + 10)
       for (const key of forgotten) await applications.deleteKey?.(key)
       const { key, record } = await issueKey(applications, call.caller.id, { label: body.label })

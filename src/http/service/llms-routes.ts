@@ -5,7 +5,7 @@ import { defineRoute, type Route } from '../routing/route.js'
 import { packedAnswer, type PackedText, packText } from './page-assets.js'
 
 const list = 'llms.txt'
-/** What a program can be written from: whole programs first, then the pages that explain them. */
+/** Files from which a program can be written: whole programs first, then the pages that explain them. */
 const whole = [
   ...['express', 'next-route', 'worker', 'custom-workflow'].map((name) => `examples/${name}.mjs`),
   ...['getting-started', 'embedding', 'workflows', 'steps', 'concepts', 'deployment', 'platforms', 'http'].map(
@@ -43,7 +43,7 @@ function llmsRoute(path: string, operation: string, summary: string, files: read
 async function textOf(path: string): Promise<string> {
   const text = await readFile(packageFile(path), 'utf8')
   if (path.endsWith('.mjs')) return `## ${path}\n\n\`\`\`js\n${text}\`\`\`\n`
-  // Links that hold in the package, and lead to the repository from elsewhere.
+  // Links that work within the package are resolved to the repository.
   const folder = path.startsWith('docs/') ? 'docs/' : ''
   return text.replace(/\]\((?!https?:|#)([^)]+)\)/g, (_, to: string) => `](${new URL(folder + to, repository).href})`)
 }

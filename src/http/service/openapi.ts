@@ -76,7 +76,7 @@ export function openApiDocument(routes: readonly Route[], workflows: Described):
   }
 }
 
-/** What the params of a new job may be: those of a workflow here, or of one that does not describe its own. */
+/** Describes the params of a new job: those of each workflow here, or any object, for workflows that describe none. */
 function describeParams(schemas: Record<string, JsonObject>, workflows: Described): void {
   const newJob = schemas.NewJob as { properties: Record<string, JsonObject> } | undefined
   if (!newJob) return
@@ -91,7 +91,7 @@ function describeParams(schemas: Record<string, JsonObject>, workflows: Describe
   newJob.properties.params = { description: 'The params of the workflow.', anyOf: [...known, { type: 'object' }] }
 }
 
-/** Examples of the JSON that a request sends, and of that which a successful one returns. */
+/** Adds examples of the JSON in requests and in successful responses. */
 function addExamples({ requestBody, responses }: Operation, schemas: Components, workflows: Described): void {
   const { 200: success } = responses
   for (const content of [requestBody?.content, success?.content]) {
@@ -100,7 +100,7 @@ function addExamples({ requestBody, responses }: Operation, schemas: Components,
   }
 }
 
-/** The example, with a workflow that this service has where it names one with params. */
+/** Returns the example with a workflow that this service has, and its params, in place of one that it lacks. */
 function offered(example: unknown, schemas: Record<string, JsonObject>, workflows: Described): unknown {
   if (typeof example !== 'object' || example === null) return example
   if (Array.isArray(example)) return example.map((one) => offered(one, schemas, workflows))
@@ -247,7 +247,7 @@ class Components {
   }
 }
 
-/** Leaves out what does not help a reader, and what would prevent the service from adding fields. */
+/** Leaves out keywords that do not help a reader, or would prevent the service from adding fields. */
 function simplify(jsonSchema: JsonObject, io: 'input' | 'output'): void {
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum

@@ -25,13 +25,13 @@ const workerScope = { 'service-worker-allowed': '../console' }
 
 const known = new Map<string, Promise<PackedText>>()
 
-/** A part of a page, compressed as the client accepts it, or 304. @throws Problem `NOT_FOUND`. */
+/** Returns a part of a page, compressed as the client accepts it, or 304. @throws Problem `NOT_FOUND`. */
 async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
   const contentType = types[/^[\w-]+\.(js|css|svg|png|txt|webmanifest)$/.exec(name)?.[1] ?? '']
   if (contentType === undefined) throw missing()
   let packed = known.get(name)
   if (!packed) {
-    // The scripts of a page are many, with names that the build makes; all that lies there is public.
+    // A page has many scripts, with names that the build makes; everything in that folder is public.
     packed = readFile(join(installedFile('dist/console/'), name)).then(packText, (error: unknown) => {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? missing() : error
     })

@@ -11,7 +11,7 @@ export interface PageText {
   script: string
   /** The web app manifest, with which browsers install the page. */
   manifest?: string
-  /** More of the policy for scripts, and the one for workers. Default: the page's own script alone. */
+  /** Additions to the policy for scripts, and the policy for workers. Default: the page's own script alone. */
   policy?: { script: string; worker: string }
   /** Shown where JavaScript is off: paragraphs, as HTML. */
   withoutScript: readonly string[]

@@ -24,7 +24,7 @@ export const serviceRoutes = [
     async handle(call) {
       const { id, name } = call.caller
       const { engine, options } = call.service
-      // A caller with a known key has the name that the application had when the key was first seen.
+      // A known key has the name that the application had when the key was first seen, which may be outdated.
       const stored = options.authenticate ? undefined : await engine.applications.getApplication(id)
       return json({ id, name: stored?.name ?? name })
     },

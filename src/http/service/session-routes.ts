@@ -16,7 +16,7 @@ const signInSchema = z.strictObject({
 })
 
 /**
- * How a person signs in to the console: the key goes into a cookie that no script can read. Not part of the described
+ * Sign-in of a person to the console: the key goes into a cookie that no script can read. Not part of the described
  * interface, whose clients send their key with each request.
  */
 export const sessionRoutes: readonly Route[] = [
@@ -31,7 +31,7 @@ export const sessionRoutes: readonly Route[] = [
       const session = sessionOf(call.request, call.service, 'console')
       const isNobody = !session && call.request.headers.get('authorization') === null
       const caller = await authenticate(call.request, call.service).catch((error: unknown) => {
-        // Asking whether one is signed in is no mistake, and browsers log refusals.
+        // Asking whether somebody is signed in is no error, and browsers log refusals.
         if (isNobody && error instanceof Problem && error.code === 'UNAUTHORIZED') return undefined
         throw error
       })
@@ -112,7 +112,7 @@ export function requireOwnPage(call: Call): void {
   throw new Problem('BAD_INPUT', message)
 }
 
-/** Whether the page came by https, which a proxy may have ended: the browser names the page's origin. */
+/** Whether the page came by https, even if a proxy terminated it: the browser names the page's origin. */
 export function isSecure(call: Call): boolean {
   return (call.request.headers.get('origin') ?? call.baseUrl).startsWith('https:')
 }

@@ -101,7 +101,7 @@ export function usageRow({ day: number, app, workflow, ...sums }: LedgerTotal): 
   }
 }
 
-/** With a line of names. */
+/** Formats the rows as CSV with a line of names. */
 export function usageCsv(rows: readonly UsageRow[], groupBy: readonly Group[]): string {
   const names = [...(Object.keys(groups) as Group[]).filter((name) => groupBy.includes(name)), ...amountNames]
   const lines = [names, ...rows.map((row) => names.map((name) => field(row[name])))]

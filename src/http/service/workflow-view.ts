@@ -22,7 +22,7 @@ function paramsSchema(schema: z.ZodType): Record<string, unknown> {
   try {
     return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
   } catch {
-    // A workflow of the host may bring a schema of another version of zod. Params are checked by it all the same.
+    // A host's workflow may have a schema of another zod version. It checks the params all the same.
     return {}
   }
 }

@@ -13,10 +13,10 @@ import type { HttpEngine } from '../http-engine.js'
 import { lostResult } from './download.js'
 import { downloadName, songName } from './download-name.js'
 
-/** Jobs whose results one archive may hold. */
+/** Most jobs whose results one archive may hold. */
 const maxArchiveJobs = 100
 
-/** The result files of jobs as they lie in an archive: of several jobs, in a folder for each. */
+/** The result files of jobs as archive entries: for several jobs, in a folder each. */
 function archiveEntries(jobs: readonly JobRecord[], blobs: HttpEngine['blobs']): ZipEntry[] {
   const folders = new Set<string>()
   return jobs.flatMap((job) => {
@@ -40,7 +40,7 @@ function keptOutputs(job: JobRecord): JobOutput[] {
   return Object.values(job.outputs ?? {}).filter(({ copied }) => !copied)
 }
 
-/** Name of the archive as a person keeps it. */
+/** File name that the archive is offered under. */
 function archiveName(jobs: readonly JobRecord[]): string {
   const [first] = jobs
   if (jobs.length === 1 && first) return `${songName(first.name)} - stems.zip`
@@ -151,12 +151,12 @@ async function existing(call: Call, app: string, ids: readonly string[]): Promis
   return jobs
 }
 
-/** What the link's signature covers: its jobs, in order. */
+/** The key that the link's signature covers: its jobs, in order. */
 function archiveKey(ids: readonly string[]): string {
   return `archive/${ids.join(',')}`
 }
 
-/** Once the answer has begun, it could only break off. */
+/** Checked in advance: an answer that has begun could only break off. */
 async function refuseLost(jobs: readonly JobRecord[], blobs: HttpEngine['blobs']): Promise<void> {
   for (let start = 0; start < jobs.length; start += sliceRows) {
     const outputs = jobs.slice(start, start + sliceRows).flatMap(keptOutputs)

@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 import type { JobOutput, JobRecord } from '../../core/engine/job/job.js'
 
-/** What a file name cannot have on some system or in a URL, and control characters. */
+/** Characters that a file name cannot have on some system or in a URL, and control characters. */
 const forbidden = /[\p{Cc}\p{Cs}<>:"/\\|?*]+/gu
 const mediaEnding = /\.(wav|flac|mp3|m4a|mp4|aac|ogg|opus|aiff?|wma|webm|mkv|mov|avi)$/i
 const longestSong = 120
@@ -20,8 +20,8 @@ function cutToBytes(characters: string[]): string {
 }
 
 /**
- * The name under which a person keeps a result: `Song - vocals.wav`, after the job's name; else what the workflow says;
- * else the plain name.
+ * The name that is offered for a result: `Song - vocals.wav`, after the job's name; else the name that the workflow
+ * gives; else the plain file name.
  */
 export function downloadName(
   job: Pick<JobRecord, 'name'>,

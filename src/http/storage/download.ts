@@ -79,7 +79,7 @@ function partHeaders(stat: BlobStat, { fileName }: Grant, range: ByteRange | und
   const headers = fileHeaders(stat, fileName)
   if (range) {
     headers['content-range'] = `bytes ${range.start}-${range.end}/${stat.bytes}`
-    // A host that compressed it would answer with a part of another file.
+    // Compressed by a host, it would be a part of another file.
     headers['cache-control'] += ', no-transform'
   }
   headers['content-length'] = String(range ? range.end - range.start + 1 : stat.bytes)

@@ -7,13 +7,13 @@ export type RangeDecision =
   | { kind: 'unsatisfiable' }
   /** The client's copy is still good. */
   | { kind: 'unchanged' }
-  /** The client wanted another state of the file. */
+  /** The client expected another state of the file. */
   | { kind: 'changed' }
 
-/** The headers that decide, besides `If-Range` for one of them. */
+/** Headers on which the decision depends; `If-Range` only qualifies one of them. */
 export const deciding = ['range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']
 
-/** What to send for the conditional and range headers of RFC 9110. Several ranges are answered with the whole file. */
+/** Applies the conditional and range headers of RFC 9110. Several ranges are answered with the whole file. */
 export function decideRange(
   headers: RequestHeaders,
   stat: Pick<BlobStat, 'bytes' | 'etag' | 'modifiedAt'>,
@@ -66,7 +66,7 @@ const dateForms = [
   /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/,
 ]
 
-/** `undefined` for what is no HTTP date: its header is ignored. */
+/** `undefined` for text that is no HTTP date: its header is ignored. */
 function httpDate(text: string | null): number | undefined {
   if (text === null || !dateForms.some((form) => form.test(text))) return undefined
   const time = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)

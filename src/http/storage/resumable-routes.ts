@@ -4,7 +4,7 @@ import type { KeyedCall } from '../routing/call.js'
 import type { ProblemCode } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 
-/** Path below the base path at which uploads are begun; each goes on at its own, below this one. */
+/** Path below the base path for starting uploads; each continues at its own path below this one. */
 export const resumablePath = '/upload/resumable'
 
 type ResumableUpload = typeof import('./resumable-upload.js')

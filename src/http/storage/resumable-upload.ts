@@ -8,10 +8,10 @@ import { storageLink } from './storage-link.js'
 import { UploadLocks } from './upload-locks.js'
 import { noSuchUpload, otherOffset, UploadParts, uploadOver } from './upload-parts.js'
 
-/** Tells where the file can be read, and what a job takes as its input, once the upload is complete. */
+/** Header with the address at which the complete file can be read, which is also what a job takes as its input. */
 export const downloadUrlHeader = 'download-url'
 
-/** How long a request that is to make room may take to store what it has. */
+/** How long a request that has to release its lock may take to store what it has received. */
 const drainMs = 100
 /** Shared by all services of this process: ids of uploads are unique. */
 const locks = new UploadLocks()
@@ -56,12 +56,12 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
     },
   })
   const response = await server.handleWeb(protocolRequest(call, resumablePath))
-  // The service has rules of its own for pages of other origins.
+  // The service has its own rules for pages of other origins.
   const headers = Object.fromEntries(
     [...response.headers].filter(([name]) => !name.startsWith('access-control-') && !name.startsWith('content-')),
   )
   if (response.status >= 400) {
-    // Clients that send on would not see the answer.
+    // Clients that keep sending would not see the answer.
     await call.body.discard(options.limits.discardBytes)
     throw protocolProblem(response.status, headers, refusal, (await response.text()).trim())
   }
@@ -73,7 +73,7 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
   return { status: response.status, headers, body: null }
 }
 
-/** What the protocol's library refused: for our reason, if there is one, else for its own. */
+/** The error for a request that the protocol's library refused: our reason, if there is one, else the library's. */
 function protocolProblem(
   status: number,
   headers: Record<string, string>,
@@ -87,7 +87,7 @@ function protocolProblem(
   })
 }
 
-/** The request as the protocol's library reads it, with the service's limits on how its body may come. */
+/** The request as the protocol's library reads it, with the service's limits on how its body may arrive. */
 function protocolRequest(call: KeyedCall, resumablePath: string): Request {
   const { method, headers: given } = call.request
   const headers = new Headers()
@@ -118,7 +118,7 @@ const passedOn = [
   'content-length',
 ]
 
-/** A broken connection ends the body instead of failing it, so that what has come is kept. */
+/** A broken connection ends the body instead of failing it, so that the bytes received are kept. */
 async function* untilCut(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* call.body.fileChunks()
@@ -136,7 +136,7 @@ const longerThanAnnounced =
   'More bytes came than the upload has left of its Upload-Length. Ask for its offset and send the rest of the file, ' +
   'or start a new upload with the length of the whole file.'
 
-/** A failure of ours as it is; one of the library's, which is a status and a text, in words. */
+/** Throws or returns our own error as it is; explains an error of the library, which is a status and a text. */
 function asProblem(error: Error | { status_code: number; body: string }, tooLarge: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof Error) throw error

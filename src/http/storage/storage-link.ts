@@ -28,7 +28,7 @@ export function storageLink(
   return `${call.baseUrl}${storagePath}${key}?${query.toString()}`
 }
 
-/** What the link allows, or did until it expired. @throws Problem `FORBIDDEN`, with one message for every cause. */
+/** Returns the link's grant, even an expired one. @throws Problem `FORBIDDEN`, with one message for every cause. */
 export function grantOf(call: Call, method: Grant['method'], key: string): Grant {
   const grant = call.service.signer.verify(method, key, call.search)
   if (grant) return grant
@@ -45,7 +45,7 @@ export async function inTurnOfLink(
 ): Promise<ApiAnswer> {
   const grant = grantOf(call, method, key)
   const endTurn = await call.service.turns.next(grant.app)
-  // Most of the time, it waits for files.
+  // No time is charged: most of it is spent waiting for files.
   return await answer(grant).finally(() => endTurn(0))
 }
 
@@ -70,13 +70,13 @@ export function refuseExpired(grant: Grant): void {
 /** A file that was uploaded to this service, as a download link names it. */
 export interface OwnUpload {
   key: string
-  /** Whether the link's time has passed. */
+  /** Whether the link has expired. */
   expired: boolean
 }
 
 /**
- * The file behind a download link of this service's own uploads; `undefined` for any other URL. Such a link is resolved
- * to the stored file without a request over the network.
+ * Returns the file behind a download link of this service's own uploads; `undefined` for any other URL. Such a link is
+ * resolved to the stored file without a request over the network.
  *
  * @throws Problem `UPLOAD_REFUSED` if the link is ours but altered, or made for another application.
  */

@@ -22,7 +22,7 @@ export const storageRoutes = [
       const { id: app, keyId } = call.caller
       await call.service.storage.refuseFull(app)
       const key = uploadKey(app, randomUUID())
-      // A used ticket is known as such for as long as unused uploads are kept.
+      // A ticket must expire before the marker of its use, which is kept as long as unused uploads.
       const keptSeconds = Math.max(1, Math.floor(engine.options.retention.unusedUploadsMs / 1000))
       const seconds = Math.min(options.links.uploadSeconds, keptSeconds)
       const direct = options.directStorage

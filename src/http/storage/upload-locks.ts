@@ -2,15 +2,15 @@ import type { Lock, Locker } from '@tus/server'
 import { conflict } from '../routing/problem.js'
 
 interface Holder {
-  /** Asks the request to let go; it stores what has come so far. */
+  /** Asks the request to release the lock, after storing what it has received. */
   requestRelease(): Promise<void> | void
   released: Promise<void>
   release(): void
 }
 
 /**
- * One request at a time for each upload of this process. A later request makes the one before it end: that is most
- * often a broken connection which this side has not noticed yet.
+ * Admits one request at a time for each upload of this process. A later request ends the earlier one, which is most
+ * often a broken connection that this side has not noticed yet.
  */
 export class UploadLocks implements Locker {
   readonly #holders = new Map<string, Holder>()

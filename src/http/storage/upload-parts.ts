@@ -11,15 +11,15 @@ import type { StorageUse } from '../routing/storage-use.js'
 import { isUsed } from './upload-refusal.js'
 
 /**
- * A broken connection loses nothing that has come; this bounds what a crash of the service loses. S3 requires 5 MiB or
- * more.
+ * Size of a piece, which bounds what a crash of the service loses; a broken connection loses nothing that was received.
+ * S3 requires 5 MiB or more.
  */
 export const partBytes = 8 * 1024 ** 2
 const offsetDigits = 16
 
 /**
- * Offsets of the latest uploads that this process stored pieces of. To list the pieces takes longer with each, so a
- * file in pieces of a byte would cost more and more.
+ * Offsets of the latest uploads of which this process stored pieces. Listing the pieces takes longer with each, so a
+ * file in pieces of one byte would become ever slower.
  */
 const offsets = new Map<string, number>()
 const mostOffsets = 1000
@@ -30,15 +30,15 @@ const idForm = /^[0-9a-f-]{36}$/
 export interface UploadPartsOptions {
   blobs: BlobStore
   storage: StorageUse
-  /** The application that owns the uploads: those of others do not exist here. */
+  /** The application that owns the uploads; those of others are not found. */
   app: string
   /** How long an upload may take, from its beginning. */
   lifetimeMs: number
 }
 
 /**
- * The uploads of an application while they come in pieces, over any blob store: each piece is a blob that is named
- * after its offset, and the last one makes a file of them. What is left of an upload is swept as unused uploads are.
+ * Uploads of an application that arrive in pieces, over any blob store: each piece is a blob named after its offset,
+ * and the last one joins them into a file. Pieces that remain are swept like unused uploads.
  */
 export class UploadParts extends DataStore {
   override extensions = ['creation', 'creation-with-upload', 'termination', 'expiration']
@@ -59,7 +59,7 @@ export class UploadParts extends DataStore {
     return upload
   }
 
-  /** With what has come so far. @throws Problem `NOT_FOUND`, or `GONE` once the file was used and removed */
+  /** Returns the upload with its offset. @throws Problem `NOT_FOUND`, or `GONE` once the file was used and removed */
   override async getUpload(id: string): Promise<Upload> {
     const facts = idForm.test(id) ? await this.#options.blobs.get(this.#factsKey(id)) : undefined
     if (!facts) throw noSuchUpload()
@@ -71,12 +71,12 @@ export class UploadParts extends DataStore {
       return upload(size)
     }
     const bytes = (await this.#knownOffset(id)) ?? (await this.#parts(id)).bytes
-    // A crash may have come between the last piece and the file.
+    // A crash may have happened between the last piece and the file.
     if (bytes === size && size > 0) await this.complete(id, size)
     return upload(bytes)
   }
 
-  /** Stores what comes, even if the connection breaks. @returns the offset after it */
+  /** Stores all received bytes, even if the connection breaks. @returns the offset after them */
   override async write(stream: Readable, id: string, offset: number): Promise<number> {
     const slot = await this.#options.storage.begin(this.#options.app, uploadKey(this.#options.app, id), 0)
     let at = offset
@@ -100,11 +100,11 @@ export class UploadParts extends DataStore {
     }
   }
 
-  /** Joins the pieces to the file, unless that was done. @throws Problem `GONE` once the first of them were swept */
+  /** Joins the pieces into the file, unless that was done. @throws Problem `GONE` once the first pieces were swept */
   async complete(id: string, size: number): Promise<void> {
     const key = uploadKey(this.#options.app, id)
     const { parts, bytes } = await this.#parts(id)
-    // A request that lasts may bring the last bytes after the time of the upload: they would look like the whole file.
+    // A long request may bring the last bytes after the upload has expired: they would look like the whole file.
     if (bytes !== size && !(await isUsed(this.#options.blobs, key))) throw uploadOver()
     try {
       await this.#options.blobs.put(key, this.#joined(parts), {
@@ -174,7 +174,7 @@ export function otherOffset(): Problem {
   return conflict('The offset does not match the stored one. Ask for it with HEAD.')
 }
 
-/** The next bytes of the source, at most a part of them. The rest of the last chunk stays in `rest`. */
+/** Yields the next bytes of the source, at most `partBytes`. The rest of the last chunk stays in `rest`. */
 async function* pieceOf(
   source: AsyncIterator<Uint8Array>,
   rest: { chunk: Uint8Array | undefined },

@@ -36,7 +36,7 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
     throw new Problem('UPLOAD_REFUSED', message)
   }
   const stat = await blobs.stat(key)
-  // Our own route has counted already; a store that took the file directly has not.
+  // Our own route has counted the bytes already; a store that took the file directly has not.
   if (stat && stat.bytes > maxBytes && !(await isFormOfFit(blobs, stat, maxBytes))) {
     throw new Problem(
       'UPLOAD_REFUSED',
@@ -59,8 +59,8 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
 }
 
 /**
- * Whether it is a form, which a store keeps as it came, that may hold a file within the limit: that is known when it is
- * read.
+ * Whether the upload is a form, which a store keeps as received, that may hold a file within the limit: its size is
+ * known only when the form is read.
  */
 async function isFormOfFit(blobs: BlobStore, { key, bytes }: BlobStat, maxBytes: number): Promise<boolean> {
   if (bytes > maxBytes + formOverheadBytes) return false

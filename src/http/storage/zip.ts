@@ -22,7 +22,7 @@ const limit16 = 0xffff
 /** Sizes and times in UTF-8 names with a data descriptor behind the data (flags 3 and 11). */
 const flags = 0x0808
 const deflate = 8
-/** Some programs take names of other systems for a DOS code page, whatever the flag says. */
+/** Some programs read names of other systems in a DOS code page, whatever the flag says. */
 const madeOnUnix = 3 << 8
 /** Mode 0644. */
 const regularFile = (0o100644 << 16) >>> 0
@@ -77,7 +77,7 @@ export async function* zipStream(entries: readonly ZipEntry[]): AsyncGenerator<U
   yield tail(files, directoryOffset, sums)
 }
 
-/** Head of the block that begins there. */
+/** Head of the block that begins at `start`. */
 function blockHead(start: number, bytes: number): Uint8Array {
   const length = Math.min(blockBytes, bytes - start)
   return Uint8Array.of(start + length === bytes ? 1 : 0, length, length >> 8, ~length, ~length >> 8)
@@ -113,7 +113,7 @@ function descriptor({ isLong, packedBytes, entry }: ArchivedFile, sum: number): 
   return Buffer.concat([u32(0x0807_4b50, sum), (isLong ? u64 : u32)(packedBytes, entry.bytes)])
 }
 
-/** The directory and what marks the end. */
+/** The central directory and the records at the end. */
 function tail(files: readonly ArchivedFile[], offset: number, sums: readonly number[]): Buffer {
   const directory = Buffer.concat(files.map((file, index) => centralHead(file, sums[index] ?? 0)))
   const { byteLength } = directory

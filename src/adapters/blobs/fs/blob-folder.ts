@@ -11,7 +11,7 @@ import { readTrailer } from './trailer.js'
 type OpenFile = { file: FileHandle; stats: Stats }
 type OpenBlob = { file: FileHandle; blob: BlobStat }
 
-/** The folder of the blobs: where each file lies, and what it says about itself. */
+/** The folder of the blobs: paths of its files, and what their trailers say. */
 export class BlobFolder {
   readonly root: string
   readonly #known = new KnownFiles()
@@ -20,7 +20,7 @@ export class BlobFolder {
     this.root = resolve(directory)
   }
 
-  /** A path is made from a key here and in `folderOf` alone, and only from a checked one. */
+  /** Only this method and `folderOf` make paths, and only from checked keys. */
   pathOf(key: string): string {
     return join(this.root, checkBlobKey(key))
   }
@@ -29,7 +29,7 @@ export class BlobFolder {
     return join(this.root, checkBlobPrefix(prefix))
   }
 
-  /** Caches what was written, because most files are looked at soon after. Returns what the store says of it. */
+  /** Caches the facts of a written file, because most files are looked at soon after. Returns a copy of them. */
   keep(path: string, stats: Stats, facts: Omit<BlobStat, 'modifiedAt'>): BlobStat {
     const blob = { ...facts, modifiedAt: modifiedAtOf(stats) }
     this.#known.keep(path, stats, blob)
@@ -58,9 +58,9 @@ export class BlobFolder {
   }
 
   /**
-   * The caller closes the file.
+   * Opens the file of a blob; the caller closes it.
    *
-   * @param meanwhile called with what the blob was when it was last seen, before it is looked at again
+   * @param meanwhile called with the cached blob, before the file is looked at again
    * @throws as `stat`
    */
   async open(key: string, meanwhile: (expected: OpenBlob) => void): Promise<OpenBlob | undefined> {
@@ -139,7 +139,7 @@ export class KnownFiles {
     this.#files.set(path, { identity: { ino, size, mtimeMs }, blob })
   }
 
-  /** What the file was when it was last seen. */
+  /** The blob as last seen. */
   last(path: string): BlobStat | undefined {
     return this.#files.get(path)?.blob
   }

@@ -14,7 +14,7 @@ import { makeFolder, removeEmptyFolders, temporaryName } from './folders.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer } from './trailer.js'
 
-/** Smaller blobs are written at once. */
+/** Bytes of a write; smaller blobs are written at once. */
 const blockBytes = 64 * 1024
 
 /** @param writing collects the temporary files that puts of this process are writing */
@@ -67,7 +67,7 @@ export function blobWrites(
       signal?.throwIfAborted()
       const temporary = temporaryOf(path)
       const stats = await lstat(source)
-      // Moving a symbolic link would move the link itself; and the trailer would also end a file's other names.
+      // Moving a symbolic link would move the link itself; and a file's other names would get the trailer, too.
       const isMovable = stats.isFile() && stats.nlink === 1
       const isLinked = isMovable && (await inFolder(dirname(path), change, () => linkFile(source, temporary, change)))
       const stored = isLinked
@@ -87,7 +87,7 @@ export function blobWrites(
     },
   }
 
-  /** If it fails, nothing is left of the temporary file. */
+  /** Removes the temporary file if the write fails. */
   async function whileWriting(temporary: string, change: DiskTurn, write: () => Promise<BlobStat>): Promise<BlobStat> {
     writing.add(temporary)
     try {
@@ -109,7 +109,7 @@ async function* inBlocks(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let parts: Uint8Array[] = []
   let bytes = 0
-  /** Chunks of this size are not worth a copy; the first block may be the only one. */
+  /** Chunks of at least this size are not copied. At first it is larger: the first block may be the only one. */
   let uncopied = blockBytes
   for await (const chunk of source) {
     const isWhole = bytes === 0 && chunk.byteLength >= uncopied
@@ -126,7 +126,7 @@ async function* inBlocks(
   yield Buffer.concat([...parts, trailer])
 }
 
-/** Closes a file. Returns what is known of it. */
+/** Closes a file and returns its stats. */
 async function closed(file: FileHandle): Promise<Stats> {
   try {
     return await file.stat()
@@ -146,7 +146,7 @@ function temporaryOf(path: string): string {
 async function inFolder<Result>(folder: string, change: DiskTurn, begin: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
-      // Nearly always the folder is there.
+      // The folder nearly always exists.
       if (attempt > 1) await makeFolder(folder, change)
       return await begin()
     } catch (error) {
@@ -156,7 +156,7 @@ async function inFolder<Result>(folder: string, change: DiskTurn, begin: () => P
   }
 }
 
-/** Another disk, or a file system without hard links or with a limit on them. */
+/** Errors of another disk, or of a file system without hard links or with a limit on them. */
 const cannotLink = ['EXDEV', 'EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']
 
 /** Gives a file a second name. Returns false if it cannot have one there and must be copied. */
@@ -173,9 +173,9 @@ export async function linkFile(path: string, second: string, change: DiskTurn): 
 /**
  * Writes the trailer after the file's bytes, makes both durable and publishes the file.
  *
- * @param published where `publish` puts the file. If that fails, it is not there, and the file is as it was under its
- * other names.
- * @returns the bytes before the trailer, and what is known of the published file
+ * @param published path at which `publish` puts the file. If that fails, nothing is there, and the file is unchanged
+ * under its other names.
+ * @returns the bytes before the trailer, and the stats of the published file
  */
 export async function publishWithTrailer(
   path: string,

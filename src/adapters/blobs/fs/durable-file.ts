@@ -27,7 +27,7 @@ export async function sync(file: FileHandle, change: DiskTurn): Promise<void> {
   }
 }
 
-/** The one step in which the blob appears. */
+/** Makes the blob appear, in one step. */
 export async function publish(
   temporary: string,
   path: string,
@@ -35,7 +35,7 @@ export async function publish(
 ): Promise<void> {
   try {
     if (ifAbsent) {
-      // A link fails where the name is taken, a rename would replace: of two writers only one can win.
+      // Unlike a rename, a link fails if the name is taken: of two writers only one can win.
       const linked = change(() => link(temporary, path))
       const unlinked = linked.then(() => change(() => unlink(temporary)))
       await Promise.all([syncFolder(dirname(path), change, linked), unlinked])

@@ -5,10 +5,10 @@ import type { DiskTurn } from './disk-turns.js'
 import { storageError } from './storage-error.js'
 
 const chunkBytes = 128 * 1024
-/** For all chunks whose memory is reused, together: the more files are read this way, the smaller each chunk. */
+/** Total of all chunks whose memory is reused: the more files are read this way, the smaller each chunk. */
 const reusedBytes = 8 * 1024 * 1024
 const leastChunkBytes = 16 * 1024
-/** Bodies that hold such a chunk. */
+/** Bodies that hold a reused chunk. */
 let reusing = 0
 
 export interface ReadingOptions {
@@ -20,7 +20,7 @@ export interface ReadingOptions {
   first?: Promise<Uint8Array>
 }
 
-/** Reads up to so many bytes. */
+/** Reads up to `length` bytes. */
 export async function readChunk(
   file: FileHandle,
   memory: Buffer,
@@ -35,8 +35,8 @@ export async function readChunk(
 }
 
 /**
- * The bytes of `range` of an open file, which is closed at the end, at an error and when the iteration is ended. Not a
- * generator: one that was never started would leave the file open when it is closed.
+ * Yields the bytes of a range of an open file, which is closed at the end, at an error and when the iteration stops.
+ * Not a generator: closing one that was never started would leave the file open.
  */
 export function fileBody(
   file: FileHandle,

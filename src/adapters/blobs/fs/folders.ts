@@ -15,7 +15,7 @@ export function isTemporary(name: string): boolean {
   return name.startsWith(temporaryMark)
 }
 
-/** Makes the folder and those above it, for their owner alone; each new one survives a power cut. */
+/** Makes the folder and its parents, for their owner alone; each new folder survives a power cut. */
 export async function makeFolder(folder: string, change: DiskTurn): Promise<void> {
   const first = await change(() => mkdir(folder, { recursive: true, mode: 0o700 }))
   if (first === undefined) return
@@ -41,12 +41,12 @@ export async function syncFolder(folder: string, change: DiskTurn, named?: Promi
     if (opened.status === 'rejected') throw opened.reason
     if (handle) await change(() => handle.sync())
   } finally {
-    // Nothing was written through it.
+    // Nothing was written through the handle.
     void handle?.close().catch(() => {})
   }
 }
 
-/** Removes the folder and those above it, up to but not including `root`, as long as they are empty. */
+/** Removes the folder and its parents, up to but not including `root`, as long as they are empty. */
 export async function removeEmptyFolders(folder: string, root: string, change: DiskTurn): Promise<void> {
   for (let path = folder; path.startsWith(root) && path.length > root.length; path = dirname(path)) {
     try {
@@ -80,7 +80,7 @@ export async function* walk(folder: string, prefix: string): AsyncGenerator<Foun
     entry,
     order: entry.isDirectory() ? `${entry.name}/` : entry.name,
   }))
-  // As keys: `a-b` comes before `a/b`, although `a` comes before `a-b`.
+  // Sorted as keys: `a-b` comes before `a/b`, although `a` comes before `a-b`.
   entries.sort((a, b) => (a.order < b.order ? -1 : 1))
   for (const { entry } of entries) {
     const path = join(folder, entry.name)

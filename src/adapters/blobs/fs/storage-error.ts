@@ -1,6 +1,6 @@
 import { type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
-/** A failed file operation as text for operators. Paths stay in the cause. */
+/** Describes a failed file operation for operators. Paths stay in the cause. */
 export function storageError(attempted: string, cause: unknown): StemworkError {
   const code = codeOf(cause)
   return storeUnavailable(`Could not ${attempted}: ${explanations[code] ?? `the file system answered ${code}.`}`, {

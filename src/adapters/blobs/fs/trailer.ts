@@ -2,9 +2,9 @@ import type { FileHandle } from 'node:fs/promises'
 import { StemworkError } from '../../../core/engine/errors.js'
 
 /**
- * What a blob's file says about itself after its bytes: JSON, the JSON's length in four bytes, and a mark. Being part
- * of the file, it appears with the one rename that publishes the bytes, and a truncated file is recognised. Players of
- * audio files ignore it.
+ * Facts about a blob at the end of its file, after the bytes: JSON, the JSON's length in four bytes, and a mark. Being
+ * part of the file, they appear with the one rename that publishes the bytes, and a truncated file is recognized.
+ * Players of audio files ignore them.
  */
 export interface Trailer {
   contentType: string
@@ -27,8 +27,8 @@ export function encodeTrailer(trailer: Trailer): Buffer {
 }
 
 /**
- * The trailer of an open file of `fileBytes` bytes, and how many bytes of content lie before it; `undefined`: it has
- * none.
+ * Reads the trailer of an open file of `fileBytes` bytes, with the number of bytes before it; `undefined` if the file
+ * has none.
  */
 export async function readTrailer(
   file: FileHandle,

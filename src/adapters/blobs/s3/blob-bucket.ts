@@ -26,7 +26,7 @@ interface OpenObject {
 
 export type BlobBucket = ReturnType<typeof blobBucket>
 
-/** What the store asks the server about the objects of its folder. */
+/** The store's requests to the server about the objects of its folder. */
 export function blobBucket(
   client: S3Client,
   { bucket, prefix, requestTimeoutMs }: { bucket: string; prefix: string; requestTimeoutMs: number },
@@ -34,7 +34,7 @@ export function blobBucket(
   const send = timedSend(client, requestTimeoutMs)
   let isFound = false
 
-  /** How requests name the object of a blob. @throws StemworkError `INVALID_PARAMS` for an invalid key. */
+  /** Names the object of a blob in requests. @throws StemworkError `INVALID_PARAMS` for an invalid key. */
   const objectOf = (key: string) => ({ Bucket: bucket, Key: prefix + checkBlobKey(key) })
 
   const find = async () => {
@@ -56,7 +56,7 @@ export function blobBucket(
     }
   }
 
-  /** @param options.etag the version of the object that it must be */
+  /** @param options.etag the version that the object must have */
   const open = async (
     key: string,
     range: ByteRange | undefined,
@@ -97,10 +97,10 @@ export function blobBucket(
   return { name: bucket, prefix, send, objectOf, head, open, pages }
 }
 
-/** Metadata that names the write that made an object: it tells whether a write whose answer was lost has happened. */
+/** Metadata with the id of the write that made an object: tells whether a write whose answer was lost has happened. */
 export const writeIdField = 'stemwork-write'
 
-/** What S3 returns about an object in every request that shows one. */
+/** Facts about an object in every answer of S3 that shows one. */
 interface ObjectAnswer {
   ETag?: string
   LastModified?: Date
@@ -119,7 +119,7 @@ export function unquoted(etag: string): string {
   return etag.replace(/^(?:W\/)?"(.*)"$/, '$1')
 }
 
-/** Listings show milliseconds, other answers whole seconds: one blob has one time. */
+/** Listings show milliseconds, other answers whole seconds: a blob must have one time. */
 export function wholeSeconds(date = new Date()): number {
   return Math.floor(date.getTime() / 1000) * 1000
 }

@@ -24,7 +24,7 @@ export function blobWrites(bucket: BlobBucket, partBytes: number) {
       return new Set([...unfinished].map(({ uploadId }) => uploadId))
     },
 
-    /** Ends the writes of a folder that is deleted. */
+    /** Aborts the writes to a folder that is deleted. */
     revoke(folder: string): void {
       for (const { key, revoked } of unfinished) if (key.startsWith(folder)) revoked.abort(folderDeleted(key))
     },

@@ -2,16 +2,15 @@ import type { Readable } from 'node:stream'
 import { abortable } from '../shared/abortable-source.js'
 import { unavailable } from './s3-failure.js'
 
-/** Connections that may break in a row without delivering a byte. */
+/** Most connections in a row that may break without delivering a byte. */
 const maxFailures = 3
 
 /**
- * The bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that breaks,
- * or delivers nothing for `idleTimeoutMs`, is replaced by one that continues where it ended. Missing bytes at the end
- * are an error, never a short file.
+ * Yields the bytes `start` to `end` (inclusive) of an object, from a stream that begins at `start`. A connection that
+ * breaks, or delivers nothing for `idleTimeoutMs`, is replaced by a new one that continues there. Missing bytes at the
+ * end are an error, never a short file.
  *
- * @param reopen a stream of the same version of the object, from `position` on; throws if there is no such version any
- * more.
+ * @param reopen opens a stream of the same version of the object from `position` on; throws if that version is gone.
  */
 export function objectBody(
   first: Readable,
@@ -63,7 +62,7 @@ export function objectBody(
 
   function released(generator: AsyncGenerator<Uint8Array, void, void>) {
     return () => {
-      // Also when nothing was read yet, and without waiting for a read that hangs: the connection must not stay taken.
+      // Even if nothing was read yet, and without waiting for a read that hangs: the connection must be released.
       isEnded = true
       stream.destroy()
       return generator.return()

@@ -4,7 +4,7 @@ interface SendOptions {
   abortSignal?: AbortSignal
 }
 
-/** A slower body counts as not getting through. */
+/** A body that is sent more slowly counts as stuck. */
 const minBytesPerSecond = 256 * 1024
 
 /**
@@ -26,8 +26,8 @@ export function plainClient({ config, middlewareStack }: S3Client): S3Client {
 }
 
 /**
- * The client's `send`, which fails after `requestTimeoutMs` for a call and all its retries, and what its body takes at
- * 256 KiB/s: otherwise the SDK waits forever on a connection that is dead without being closed.
+ * The client's `send`, which fails after `requestTimeoutMs` for a call with all its retries, plus the time that its
+ * body takes at 256 KiB/s: otherwise the SDK waits forever on a connection that is dead without being closed.
  */
 export function timedSend(client: S3Client, requestTimeoutMs: number): S3Client['send'] {
   const unlimited = client.send.bind(client) as (command: unknown, options: SendOptions) => Promise<unknown>

@@ -19,7 +19,7 @@ export interface S3BlobsOptions {
    */
   client: S3Client
   bucket: string
-  /** Folder inside the bucket, such as `media/`. Default: the bucket is this store's alone. */
+  /** Folder inside the bucket, such as `media/`. Default: none; the bucket is this store's alone. */
   prefix?: string
   /** Bytes of a part of a multipart upload, at least 5 MiB; a blob has at most 10,000 parts. Default: 5 MiB. */
   partBytes?: number
@@ -112,7 +112,7 @@ function blobRemovals(bucket: BlobBucket, writes: BlobWrites): Pick<BlobStore, '
     async deletePrefix(folder) {
       checkBlobPrefix(folder)
       writes.revoke(folder)
-      // Writes of other processes: their last request finds its upload gone.
+      // For writes of other processes: their last request finds its upload gone.
       await abortUnfinished({ prefix: prefix + folder })
       let removed = 0
       for await (const page of bucket.pages(folder)) {

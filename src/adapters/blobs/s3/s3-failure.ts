@@ -11,18 +11,18 @@ export function failureOf(error: unknown): ServiceFailure {
   return { name: typeof name === 'string' ? name : '', status: $metadata?.httpStatusCode }
 }
 
-/** There is no such object. A missing bucket answers with another name, except to HEAD. */
+/** Whether there is no such object. A missing bucket answers with another name, except to HEAD. */
 export function isAbsent(error: unknown): boolean {
   const { name, status } = failureOf(error)
   return status === 404 && (name === 'NoSuchKey' || name === 'NotFound')
 }
 
-/** There is no such multipart upload: it was completed or aborted. */
+/** Whether there is no such multipart upload: it was completed or aborted. */
 export function isAbsentUpload(error: unknown): boolean {
   return failureOf(error).name === 'NoSuchUpload'
 }
 
-/** The server does not implement the request or one of its headers. */
+/** Whether the server does not implement the request or one of its headers. */
 export function isNotImplemented(error: unknown): boolean {
   const { name, status } = failureOf(error)
   return status === 501 || status === 405 || name === 'NotImplemented' || name === 'MethodNotAllowed'
@@ -32,7 +32,7 @@ export function isRangeBeyondEnd(error: unknown): boolean {
   return failureOf(error).status === 416
 }
 
-/** A write's condition did not hold, or another write of the key was going on. */
+/** Whether a write's condition did not hold, or another write of the key was in progress. */
 export function isConditionFailure(error: unknown): boolean {
   const { status } = failureOf(error)
   return status === 412 || status === 409
@@ -51,7 +51,7 @@ export function unavailable(what: string, cause: unknown): StemworkError {
   )
 }
 
-/** The server's answer. @throws StemworkError `STORE_UNAVAILABLE` that says what failed. */
+/** Returns the server's answer. @throws StemworkError `STORE_UNAVAILABLE` that says what failed. */
 export async function asked<Result>(failure: string, request: () => Promise<Result>): Promise<Result> {
   try {
     return await request()

@@ -10,12 +10,12 @@ import { isAbsentUpload, isNotImplemented } from './s3-failure.js'
 export interface UploadSelection {
   /** Beginning of the object keys. */
   prefix: string
-  /** Only those that got no part since; epoch milliseconds of the server's clock. */
+  /** Only uploads that got no part since; epoch milliseconds of the server's clock. */
   idleSince?: number
   isKept?(uploadId: string): boolean
 }
 
-/** Aborts the multipart uploads that were begun and not ended, and frees their parts. Returns how many there were. */
+/** Aborts unfinished multipart uploads and frees their parts. Returns how many there were. */
 export async function abortUploads(
   send: S3Client['send'],
   bucket: string,

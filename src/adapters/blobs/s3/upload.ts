@@ -136,7 +136,7 @@ function failToStore(error: unknown): never {
   throw unavailable('The blob could not be stored', error)
 }
 
-/** The bytes of the source in parts of that size, the last one smaller. */
+/** Yields the bytes of the source in parts of `partBytes`, the last one smaller. */
 async function* partsOf(
   source: AsyncIterable<Uint8Array>,
   partBytes: number,

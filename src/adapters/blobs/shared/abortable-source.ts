@@ -1,6 +1,6 @@
 /**
- * The chunks of `source` until `signal` fires; then the signal's reason is thrown at once, also while the source keeps
- * one waiting, and the source is closed.
+ * Yields the chunks of `source` until `signal` fires: then throws the signal's reason at once, even while the source
+ * keeps the reader waiting, and closes the source.
  */
 export async function* abortable(
   source: AsyncIterable<Uint8Array>,

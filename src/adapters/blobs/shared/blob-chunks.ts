@@ -2,9 +2,9 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import type { BlobSource } from '../../../core/engine/ports/blob-store.js'
 
 /**
- * The bytes of a source, chunk by chunk: a stream's as they come, a buffer or a text (as UTF-8) in one piece.
+ * Yields the bytes of a source: the chunks of a stream as they come, a buffer or a text (as UTF-8) in one piece.
  *
- * @throws StemworkError `INVALID_PARAMS` for what is none of these, or a stream of other things.
+ * @throws StemworkError `INVALID_PARAMS` for any other source, or a stream of other values.
  */
 export function blobChunks(source: BlobSource): AsyncIterable<Uint8Array> {
   if (typeof source === 'string' || source instanceof Uint8Array) return whole(bytesOf(source))

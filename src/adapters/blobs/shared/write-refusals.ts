@@ -1,6 +1,6 @@
 import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
-/** Of a write with `ifAbsent`. */
+/** The refusal of a write with `ifAbsent`. */
 export function alreadyExists(key: string): StemworkError {
   return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
 }

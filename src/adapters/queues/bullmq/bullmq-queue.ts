@@ -30,13 +30,12 @@ interface Publisher {
   queue: Queue
 }
 
-/** Tried once and not kept: the sweep finds what a notification missed. */
+/** Tried once and then removed: the sweep finds jobs whose notification was missed. */
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 
 /**
- * Wakes the workers of many processes, on BullMQ. While a notification waits in Redis none is added, as whoever takes
- * it sees all that happened before: nothing piles up, and a wiped Redis costs only time. Nothing is connected before
- * the first use.
+ * Wakes the workers of many processes, on BullMQ. While a notification waits in Redis, none is added, as its taker sees
+ * everything that happened before: nothing piles up, and a wiped Redis costs only time. Connects at the first use.
  *
  * @example
  * const queue = bullmqQueue({ connection: { host: 'redis.internal' } })

@@ -4,7 +4,7 @@ import type { Logger } from '../../../core/engine/ports/logger.js'
 
 export type RedisAddress = Redis | RedisOptions | string
 
-/** How soon to reconnect, forever: a queue that gave up would never wake its workers. */
+/** Delay before each reconnect, without end: a queue that gave up would never wake its workers. */
 const retryStrategy = (times: number) => Math.min(times * 100, 2000)
 
 /** BullMQ's workers ask Redis to answer after this time at the latest, even if nothing waits. */
@@ -57,16 +57,13 @@ export function redisConnections(address: RedisAddress, { name, logger }: { name
   }
 
   return {
-    /** Why the last attempt to connect failed: a call that fails for it only learns `Connection is closed`. */
+    /** Why the last attempt to connect failed: a call that fails because of it only learns `Connection is closed`. */
     get problem() {
       return problem
     },
     report,
 
-    /**
-     * Fails at once while Redis is down: nothing is kept for later, as workers also ask the store without being
-     * notified.
-     */
+    /** Fails at once while Redis is down: no command is kept for later, as workers also poll the store. */
     publishing: (answerTimeoutMs: number) =>
       connect({
         enableOfflineQueue: false,
@@ -85,7 +82,7 @@ export function redisConnections(address: RedisAddress, { name, logger }: { name
   }
 }
 
-/** By its shape, as the host may have another copy of ioredis. */
+/** Checks the shape, as the host may have another copy of ioredis. */
 function isConnection(address: Redis | RedisOptions): address is Redis {
   return typeof (address as { duplicate?: unknown }).duplicate === 'function'
 }

@@ -22,8 +22,8 @@ export interface SubscriptionOptions {
 }
 
 /**
- * A BullMQ worker that calls the listener, one notification after the other: while the listener is busy, what waits in
- * Redis goes to the other processes. It reconnects by itself until it is stopped.
+ * A BullMQ worker that calls the listener, one notification after the other: while the listener is busy, notifications
+ * go to the other processes. It reconnects by itself until it is stopped.
  */
 export function subscribe(listener: () => Promise<void>, options: SubscriptionOptions): QueueSubscription {
   const { name, prefix, connections, answerTimeoutMs, logger, passOn } = options

@@ -6,7 +6,7 @@ import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job
 export function memoryQueue(): JobQueue {
   const queue = new PQueue({ concurrency: 1, autoStart: false })
   const subscribers = new Set<Subscriber>()
-  /** Those whose last call has returned, the longest idle first. */
+  /** Subscribers whose last call has returned, the longest idle first. */
   const free = new Set<Subscriber>()
   const delayed = new Set<NodeJS.Timeout>()
   let closed = false
@@ -61,7 +61,7 @@ export function memoryQueue(): JobQueue {
       return {
         async stop() {
           subscribers.delete(subscriber)
-          // A busy one keeps its slot in p-queue until its call returns.
+          // A busy subscriber keeps its slot in p-queue until its call returns.
           if (free.delete(subscriber)) adjust()
           await subscriber.running
         },

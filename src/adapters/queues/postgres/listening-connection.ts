@@ -14,16 +14,16 @@ export interface ListeningOptions {
 
 const firstRetryMs = 100
 const longestRetryMs = 5000
-/** A server that takes longer to end LISTEN does not answer. */
+/** A server that takes longer to end LISTEN counts as not answering. */
 const closeMs = 1000
 
 /**
- * One connection of the pool that listens on a channel until it is closed. A connection that is lost, or that does not
- * answer when it is checked now and then, is replaced, however often.
+ * One connection of the pool that listens on a channel until it is closed. A connection that is lost, or that fails a
+ * periodic check, is replaced, however often.
  */
 export class ListeningConnection {
   readonly #options: ListeningOptions
-  /** Called for every notification, and whenever listening begins, as some may have been missed before. */
+  /** Called for every notification, and whenever listening begins, as notifications may have been missed before. */
   readonly #onNotification: (payload: string) => void
   readonly #closing = new AbortController()
   readonly #ended: Promise<void>
@@ -40,7 +40,7 @@ export class ListeningConnection {
     return this.#isHearing
   }
 
-  /** Gives the connection back to the pool; from a server that does not answer, some time after it returns. */
+  /** Gives the connection back to the pool; if the server does not answer, some time after this returns. */
   async close(): Promise<void> {
     this.#closing.abort()
     await within(this.#ended, closeMs, () => new Error('late')).catch(() => {})
@@ -128,8 +128,8 @@ export class ListeningConnection {
 
   /**
    * A pooler that gives each transaction another connection accepts LISTEN silently, and the notifications go to
-   * whoever has that connection next. So one is sent through the pool to a channel that only this connection listens
-   * on.
+   * whoever has that connection next. So a test notification is sent through the pool, on a channel that only this
+   * connection listens to.
    */
   async #warnIfDeaf(
     client: PostgresConnection,

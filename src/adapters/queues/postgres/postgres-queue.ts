@@ -13,15 +13,15 @@ const mostAddresses = 100
 
 export interface PostgresQueueOptions {
   /**
-   * The host's `pg` Pool, of at least two connections: a subscribed queue keeps one of them. It stays the host's:
-   * nothing here ends it. LISTEN needs Postgres itself, or a pooler in session mode.
+   * The host's `pg` Pool, of at least two connections: a subscribed queue keeps one of them. The queue never ends it.
+   * LISTEN needs Postgres itself, or a pooler in session mode.
    */
   pool: PostgresPool
   /** Name of the channel, which is the schema of the stores. Default: `stemwork`. */
   schema?: string
   /** How long Postgres may take to answer before a call fails, or the connection counts as lost. Default: 5000. */
   answerTimeoutMs?: number
-  /** How often the listening connection is asked whether it still answers. Default: 60000. */
+  /** Interval of checks that the listening connection still answers. Default: 60000. */
   checkIntervalMs?: number
   /** Default: warnings and errors go to stderr. */
   logger?: Logger
@@ -29,9 +29,8 @@ export interface PostgresQueueOptions {
 
 /**
  * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. A notification reaches
- * every worker; those that it means ask the store, and nothing is kept. One that was missed while the connection was
- * lost is made up for by a call after each reconnect. Delayed notifications are timers of this process. Nothing is
- * connected before the first use.
+ * every worker; its addressees ask the store, and nothing is kept. A call after each reconnect makes up for
+ * notifications that were missed. Delayed notifications are timers of this process. Connects at the first use.
  *
  * @example
  * const { jobs, applications, migrate } = postgresStores({ pool })

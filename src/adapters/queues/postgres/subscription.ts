@@ -1,6 +1,6 @@
 export type Subscription = ReturnType<typeof subscription>
 
-/** Calls a listener, never twice at once: however often it is woken during a call, one more follows. */
+/** Calls a listener, never twice at once: however often it is woken during a call, one more call follows. */
 export function subscription(listener: () => Promise<void>, address: string | undefined) {
   let isPending = false
   let isStopped = false

@@ -3,13 +3,13 @@ import { within } from '../../../core/engine/ports/within.js'
 
 /** Ends a caller's wait, never the work: a write that was sent may arrive at any later time. */
 export interface AnswerDeadline {
-  /** Throws once the caller knows that the store is down: what it gave up on must not happen later. */
+  /** Throws once the caller knows that the store is down: work that it gave up on must not happen later. */
   check(): void
 }
 
 /**
- * What `work` returns, or `STORE_UNAVAILABLE` after `timeoutMs`. The work then continues, holding its locks, until
- * `check` stops it; so nothing else touches a record whose write is still in flight.
+ * Returns the result of `work`, or fails with `STORE_UNAVAILABLE` after `timeoutMs`. The work then continues, holding
+ * its locks, until `check` stops it; so nothing else touches a record whose write is still in flight.
  */
 export async function answerWithin<Result>(
   timeoutMs: number,

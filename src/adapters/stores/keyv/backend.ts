@@ -4,8 +4,8 @@ import type { z } from 'zod'
 import { invalidOptions, requireOption, StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
 /**
- * A Keyv instance that is trusted only as far as it deserves: by default, Keyv answers "not there" when its backend is
- * down, writes `false` for a write that failed, and may make every entry expire.
+ * A Keyv instance whose answers are checked: by default, Keyv answers "not there" when its backend is down, writes
+ * `false` for a write that failed, and may make every entry expire.
  */
 export class Backend {
   static readonly #known = new WeakMap<Keyv, Backend>()
@@ -13,10 +13,10 @@ export class Backend {
   static readonly #owners = new WeakMap<object, Keyv>()
 
   /**
-   * One per Keyv instance, which is set to throw, and whose `error` events this listens to.
+   * Returns the one backend of a Keyv instance, which is set to throw, and to whose `error` events it listens.
    *
-   * @throws StemworkError `INVALID_OPTIONS` without one, and if another instance with another namespace has the same
-   * backend.
+   * @throws StemworkError `INVALID_OPTIONS` without an instance, and if another instance with another namespace has the
+   * same backend.
    */
   static of(options: { keyv: Keyv }): Backend {
     const { keyv } = options ?? {}
@@ -65,7 +65,7 @@ export class Backend {
     return keys.map((key, index) => text(key, values[index]))
   }
 
-  /** @param ttlMs 0: for good, whatever the instance's default is. */
+  /** @param ttlMs 0: no expiry, whatever the instance's default is. */
   async write(key: string, value: string, ttlMs = 0): Promise<void> {
     await this.#call(
       () => this.#keyv.set(key, value, ttlMs),
@@ -123,7 +123,7 @@ function text(key: string, value: unknown): string | undefined {
   throw damaged(key, new TypeError(`A string was expected, not a value of type ${typeof value}.`))
 }
 
-/** What an entry holds. @throws StemworkError `STORE_UNAVAILABLE` for what this library did not write */
+/** Parses an entry. @throws StemworkError `STORE_UNAVAILABLE` for text that this library did not write */
 export function parsed<Value>(schema: z.ZodType<Value>, key: string, text: string | undefined): Value | undefined {
   if (text === undefined) return undefined
   try {

@@ -9,12 +9,12 @@ const entrySchema = z.union([
 ])
 
 /**
- * What is stored under a job's id: the job, or the tombstone of a purged one. `version` rises with every write, so that
- * a backend that lost its last writes is noticed.
+ * The entry under a job's id: the job, or the tombstone of a purged one. `version` rises with every write, so that a
+ * backend that lost its last writes is noticed.
  */
 export type JobEntry = z.infer<typeof entrySchema>
 
-/** An entry that holds neither. */
+/** An entry that holds neither a job nor a tombstone. */
 export interface DamagedEntry {
   damaged: StemworkError
 }
@@ -33,7 +33,7 @@ export function jobRecords(backend: Backend) {
       return ids.map((id, index) => parse(id, texts[index]))
     },
 
-    /** Returns the job as it will be read back, sharing nothing with the one given. */
+    /** Returns the job as it will be read back, as an independent copy. */
     async write(job: JobRecord, version: number): Promise<JobRecord> {
       const text = JSON.stringify({ version, job })
       await backend.write(recordKey(job.id), text)

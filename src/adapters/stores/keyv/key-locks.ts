@@ -2,7 +2,7 @@
 export class KeyLocks {
   readonly #tails = new Map<string, Promise<void>>()
 
-  /** Runs `work` once everything that asked for the key before has ended. */
+  /** Runs `work` once all earlier holders of the key have ended. */
   async hold<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#tails.get(key)
     let release = () => {}

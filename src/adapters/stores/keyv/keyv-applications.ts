@@ -8,7 +8,7 @@ import { KeyLocks } from './key-locks.js'
 export interface KeyvApplicationsOptions {
   /** The host's instance, over any backend. */
   keyv: Keyv
-  /** After this time without an answer of the backend an operation fails with `STORE_UNAVAILABLE`. Default: 10 s. */
+  /** An operation without an answer of the backend fails with `STORE_UNAVAILABLE` after this time. Default: 10 s. */
   timeoutMs?: number
 }
 
@@ -39,7 +39,7 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
   }
 
   /**
-   * The list of ids first: a record that no list names would never be found, while an id without a record is skipped.
+   * Writes the list of ids first: a record that no list names is never found, but an id without a record is skipped.
    */
   async function put(index: string, id: string, keyOf: (id: string) => string, text: string): Promise<void> {
     await answerWithin(timeoutMs, async (deadline) => {

@@ -14,7 +14,7 @@ const entriesSchema = z.array(
 
 export interface KeyvDocuments extends DocumentStore {
   /**
-   * Does the work and then writes the document, while nobody else changes one of its kind. `undefined`: the document
+   * Does the work and then writes the document, while no other document of its kind changes. `undefined`: the document
    * has another version, and nothing was done.
    */
   after<Result>(
@@ -24,8 +24,8 @@ export interface KeyvDocuments extends DocumentStore {
 }
 
 /**
- * All documents of a kind in one entry of the backend: there are few, kept in memory from the first use. Nobody else
- * writes them.
+ * All documents of a kind in one entry of the backend: there are few, kept in memory from the first use, as no other
+ * process writes them.
  */
 export function keyvDocuments(backend: Backend, clock: () => number, timeoutMs: number): KeyvDocuments {
   const known = new Map<string, Promise<DocumentMap>>()
@@ -33,7 +33,7 @@ export function keyvDocuments(backend: Backend, clock: () => number, timeoutMs: 
   const read = (kind: string) => {
     const map = known.get(kind) ?? load(backend, kind)
     known.set(kind, map)
-    // What could not be read is read again.
+    // A failed read is repeated at the next use.
     map.catch(() => known.delete(kind))
     return map
   }
@@ -41,7 +41,7 @@ export function keyvDocuments(backend: Backend, clock: () => number, timeoutMs: 
   const look = <Result>(kind: string, use: (map: DocumentMap) => Result): Promise<Result> =>
     answerWithin(timeoutMs, async () => use(await read(kind)))
 
-  /** Works on the documents of a kind while nobody else changes them, unless the caller has given up by then. */
+  /** Works on the documents of a kind without other changes meanwhile, unless the caller has given up by then. */
   const alone = <Result>(kind: string, work: (map: DocumentMap) => Promise<Result>): Promise<Result> =>
     answerWithin(timeoutMs, (deadline) =>
       locks.hold(kind, async () => {

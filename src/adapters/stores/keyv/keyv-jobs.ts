@@ -21,7 +21,7 @@ import { limitedCreates } from './limited-creates.js'
 import { schedulingRules } from './scheduling-rules.js'
 import { usageEntries } from './usage-entries.js'
 
-/** Old tombstones that one purge removes. */
+/** Most expired tombstones that one purge removes. */
 const clearedAtOnce = 100
 
 /** The entry with the name of the deployment, and the number and time of its last pass. */
@@ -29,19 +29,19 @@ const deploymentKey = 'stemwork/deployment'
 const deploymentSchema = z.object({ deployment: z.string(), pass: z.number().int(), at: z.number() })
 
 export interface KeyvStoresOptions {
-  /** The host's instance, over any backend. It is set to throw on errors; closing it stays with the host. */
+  /** The host's instance, over any backend. It is set to throw on errors; the host closes it. */
   keyv: Keyv
   /** Epoch milliseconds. Default: `Date.now`. */
   clock?: () => number
   /** How long an idempotency key keeps pointing at the job that it made. Default: 24 h. */
   idempotencyMs?: number
-  /** After this time without an answer of the backend an operation fails with `STORE_UNAVAILABLE`. Default: 10 s. */
+  /** An operation without an answer of the backend fails with `STORE_UNAVAILABLE` after this time. Default: 10 s. */
   timeoutMs?: number
 }
 
 /**
- * Jobs in any backend of Keyv. Keyv has neither compare-and-set nor an index, so this store is right only while one
- * process writes it (`traits.scope` is `process`): that process serialises the changes of each job and keeps an index
+ * Jobs in any backend of Keyv. Keyv has neither compare-and-set nor an index, so this store is correct only while one
+ * process writes it (`traits.scope` is `process`): that process serializes the changes of each job and keeps an index
  * of all jobs in memory, read from the backend at the first use. The backend must not drop entries by itself (no
  * eviction, no `maxmemory` policy but `noeviction`).
  */
@@ -64,10 +64,10 @@ export function keyvJobs(options: KeyvStoresOptions): JobStore {
   }
 }
 
-/** Runs work on what is known of the stored jobs, within the time that an answer may take. */
+/** Runs work on the known jobs, within the time that an answer may take. */
 type Operate = <Result>(work: (call: JobsCall) => Promise<Result>) => Promise<Result>
 
-/** What the groups of the store's methods share. */
+/** Parts that the groups of the store's methods share. */
 interface StoreParts {
   operate: Operate
   backend: Backend
@@ -90,7 +90,7 @@ function operations(backend: Backend, clock: () => number, timeoutMs: number): O
     })
 }
 
-/** How jobs enter the queue, a first time or again, and change. */
+/** Methods by which jobs enter the queue, for the first time or again, and change. */
 function jobEntries(
   { operate, backend, ledger, clock }: StoreParts,
   after: KeyvDocuments['after'],
@@ -127,7 +127,7 @@ function jobEntries(
           return await creates.retry(call, id, given)
         }
         const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
-        // A crash here counts too little: there are no transactions.
+        // After a crash here, too little is counted: there are no transactions.
         if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
         if (changed && isTerminal(changed)) await ledger.ensure([changed])
         return changed
@@ -188,7 +188,7 @@ async function listJobs(known: KnownJobs, { limit, offset = 0, after, ...query }
       if (skip-- <= 0) batch.push(job)
       return batch.length < wanted
     })
-    // A job may have changed since it was selected; then the page is filled from further down.
+    // A job may have changed since it was selected; then jobs from further down fill the page.
     for (const job of await known.readLive(batch)) if (matches(job)) found.push(job)
     if (batch.length < wanted) break
     skip = 0
@@ -235,7 +235,7 @@ function jobSweep({ operate, backend, ledger, clock }: StoreParts): JobSweep {
           ids.map((id) =>
             known.exclusively(id, deadline, async () => {
               const job = known.index.get(id)
-              // An ended job stays ended; it can only have been deleted meanwhile.
+              // An ended job stays ended, but may have been deleted meanwhile.
               if (!job || job.deleted !== 'id' in target) return []
               await ledger.ensure([job])
               await known.leaveTombstone(job)
@@ -264,7 +264,7 @@ function jobSweep({ operate, backend, ledger, clock }: StoreParts): JobSweep {
   }
 }
 
-/** The listed jobs as they are stored. What could not be read is not listed again: others may come instead. */
+/** Returns the listed jobs as stored. Unreadable jobs are not listed again, so that others may take their place. */
 async function readable(known: KnownJobs, list: () => IndexedJob[]): Promise<JobRecord[]> {
   for (;;) {
     const listed = list()

@@ -11,8 +11,8 @@ type Settled = Pick<JobRecord, 'settlement'>
 export type KeyvLedger = ReturnType<typeof keyvLedger>
 
 /**
- * The ledger of use. An entry is part of the record that ends its job, and is copied from there: what a crash or an
- * outage kept from being copied is copied before the ledger is read, and before the job is forgotten.
+ * The ledger of usage. An entry is part of the record that ends its job, and is copied from there: entries that a crash
+ * or an outage kept from being copied are copied before the ledger is read, and before the job is purged.
  */
 export function keyvLedger(backend: Backend) {
   const entries = new LedgerEntries()
@@ -36,7 +36,7 @@ export function keyvLedger(backend: Backend) {
       throw error
     }))
 
-  /** Once it returns, the ends of these jobs are in it, and a restart finds them. */
+  /** Once this returns, the ends of these jobs are in the ledger, and a restart finds them. */
   async function ensure(jobs: readonly Settled[]): Promise<void> {
     const pages = await loaded()
     for (const { settlement } of jobs) {
@@ -49,7 +49,7 @@ export function keyvLedger(backend: Backend) {
   return {
     ensure,
 
-    /** All entries, those of jobs whose end was not copied yet included. */
+    /** All entries, including those of jobs whose end was not copied yet. */
     async complete(known: KnownJobs): Promise<LedgerEntries> {
       await ensure(known.index.jobs())
       return entries

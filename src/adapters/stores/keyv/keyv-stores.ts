@@ -12,8 +12,8 @@ export interface KeyvStores {
 
 /**
  * Jobs and applications in one Keyv, over any backend. Keyv has neither compare-and-set nor an index, so these stores
- * are right only while one process writes them (`traits.scope` is `process`). The backend must not drop entries by
- * itself (no eviction, no `maxmemory` policy but `noeviction`). Closing it stays with the host.
+ * are correct only while one process writes them (`traits.scope` is `process`). The backend must not drop entries by
+ * itself (no eviction, no `maxmemory` policy but `noeviction`). The host closes the Keyv.
  *
  * @example
  * const keyv = new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'stemwork' })

@@ -9,10 +9,10 @@ import { type JobRecords, jobRecords, tombstoneMs } from './job-records.js'
 import { KeyLocks } from './key-locks.js'
 import { type PagedList, pagedList } from './paged-list.js'
 
-/** What is kept in memory of each job: a few hundred bytes, without its params and details. */
+/** The part of a job that is kept in memory: a few hundred bytes, without its params and details. */
 export type KnownJob = IndexedJob & { token: number; version: number }
 
-/** What is known of the jobs, for one call of the store, and until when its caller waits. */
+/** The known jobs, for one call of the store, and the deadline of its caller. */
 export interface JobsCall {
   known: KnownJobs
   deadline: AnswerDeadline
@@ -21,13 +21,13 @@ export interface JobsCall {
 const recordsPerRead = 200
 
 /**
- * What this process knows of the stored jobs: an index over all of them, made once from the backend and updated with
- * every write. It may be trusted because nobody else writes.
+ * This process's knowledge of the stored jobs: an index over all of them, made once from the backend and updated with
+ * every write. It can be trusted because no other process writes.
  */
 export class KnownJobs {
   readonly index = new JobIndex<KnownJob>()
   readonly locks = new KeyLocks()
-  /** The ids of all jobs. One may be here without a record (a crash between the two writes), never the other way round. */
+  /** The ids of all jobs. An id may lack its record (a crash between the two writes), but no record lacks its id. */
   readonly pages: PagedList<string>
   readonly #records: JobRecords
   readonly #clock: () => number
@@ -35,7 +35,7 @@ export class KnownJobs {
   readonly #uncertain = new Set<string>()
   /** Jobs whose entries hold no record: unknown to the index, so that they block nothing. */
   readonly #damaged = new Map<string, StemworkError>()
-  /** In the order of their times. */
+  /** Ordered by time. */
   #tombstones: { id: string; until: number }[] = []
 
   private constructor(pages: PagedList<string>, records: JobRecords, clock: () => number) {
@@ -49,7 +49,7 @@ export class KnownJobs {
       directoryKey: 'stemwork/jobs',
       schema: z.string(),
       keyOf: (id) => id,
-      // About 20 kB: what a new job writes besides its record does not grow with the number of jobs.
+      // About 20 kB: the writes of a new job besides its record do not grow with the number of jobs.
       perPage: 500,
     })
     const records = jobRecords(backend)
@@ -66,7 +66,7 @@ export class KnownJobs {
         else known.#tombstones.push({ id, until: clock() + tombstoneMs })
       }
     }
-    // In the order of the lists, so that each is appended.
+    // In the order of the lists, so that each job is appended.
     found.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     for (const job of found) known.index.set(job)
     return known
@@ -86,13 +86,13 @@ export class KnownJobs {
     if (error) throw error
   }
 
-  /** Finds out what became of failed writes: after an outage nothing is answered before that is known. */
+  /** Finds out whether failed writes have happened: after an outage, nothing is answered before that is known. */
   async settle(): Promise<void> {
     if (this.#uncertain.size === 0) return
     await Promise.all(
       [...this.#uncertain].map((id) =>
         this.locks.hold(id, async () => {
-          // A damaged one is noted as such, which is enough.
+          // A damaged job is noted as such, which is enough.
           if (this.#uncertain.has(id)) await this.current(id).catch(this.unlessDamaged(id))
         }),
       ),
@@ -102,7 +102,7 @@ export class KnownJobs {
   /**
    * The stored job and its version, read under the job's lock; the index agrees with it afterwards.
    *
-   * @throws StemworkError `STORE_UNAVAILABLE` for what is no record; then the job is damaged.
+   * @throws StemworkError `STORE_UNAVAILABLE` if the entry is no record; then the job is damaged.
    */
   async current(id: string): Promise<{ job: JobRecord; version: number } | undefined> {
     const known = this.index.get(id)
@@ -123,14 +123,14 @@ export class KnownJobs {
     return entry
   }
 
-  /** Writes under the job's lock. */
+  /** Writes the job, whose lock the caller holds. */
   async write(job: JobRecord, version: number): Promise<JobRecord> {
     const written = await this.#risk(job.id, () => this.#records.write(job, version))
     this.index.set(summary(written, version))
     return written
   }
 
-  /** Purges under the job's lock. */
+  /** Purges the job, whose lock the caller holds. */
   async leaveTombstone(job: KnownJob): Promise<void> {
     await this.#risk(job.id, () => this.#records.leaveTombstone(job.id, job.version + 1))
     this.index.remove(job.id)
@@ -145,7 +145,7 @@ export class KnownJobs {
     })
   }
 
-  /** Writes what `change` makes of the stored job; `undefined` if there is none, or nothing to write. */
+  /** Writes the result of `change` on the stored job; `undefined` if there is no job, or nothing to write. */
   async update(
     id: string,
     deadline: AnswerDeadline,
@@ -167,7 +167,7 @@ export class KnownJobs {
     return stored
   }
 
-  /** Those of the jobs that are there and not deleted. */
+  /** Reads the jobs that exist and are not deleted. */
   async readLive(jobs: readonly { id: string }[]): Promise<JobRecord[]> {
     const stored = await this.readStored(jobs)
     return stored.filter((job) => !job.deleted && this.index.get(job.id)?.deleted === false)
@@ -217,8 +217,8 @@ export class KnownJobs {
 }
 
 /**
- * A backend that lost its last writes shows an older state. It is the only one there is, but a fencing token that was
- * granted is not granted again, and a deletion that was promised stays.
+ * Corrects the older state that a backend shows if it lost its last writes. That state is the only one there is, but a
+ * granted fencing token must not be granted again, and a promised deletion must stay.
  */
 function restored(job: JobRecord, known: KnownJob): { job: JobRecord; version: number } {
   const deleted = job.deleted || known.deleted

@@ -23,7 +23,7 @@ export function limitedCreates(usage: UsageEntries, clock: () => number, idempot
     return first && first.createdAt + idempotencyMs > clock() ? await known.read(first.id) : undefined
   }
 
-  /** The job, or the one that its idempotency key already points at. */
+  /** Creates the job, or returns the one that its idempotency key already points at. */
   async function create(
     call: JobsCall,
     job: JobRecord,
@@ -60,7 +60,7 @@ export function limitedCreates(usage: UsageEntries, clock: () => number, idempot
   }
 
   /**
-   * Creates the jobs one after the other; if one fails, or `finish` does, those before it are undone. A crash in
+   * Creates the jobs one after the other; if a create or `finish` fails, the jobs before it are undone. A crash in
    * between leaves them: there are no transactions.
    */
   async function createAll(
@@ -92,13 +92,13 @@ export function limitedCreates(usage: UsageEntries, clock: () => number, idempot
     })
   }
 
-  /** Queues a failed job again, as a new one against the limits. */
+  /** Queues a failed job again; it counts against the limits like a new one. */
   async function retry(
     { known, deadline }: JobsCall,
     id: string,
     change: Extract<JobChange, { kind: 'retry' }>,
   ): Promise<JobRecord | undefined> {
-    // The limits are no reason against a job that would not be queued anyway.
+    // The limits must not refuse a job that would not be queued anyway.
     const failed = await known.read(id)
     if (!failed || !transition(failed, change, clock())) return undefined
     let release = () => {}
@@ -115,7 +115,7 @@ export function limitedCreates(usage: UsageEntries, clock: () => number, idempot
     }
   }
 
-  /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
+  /** Counts a job against its application's limit before it is written: the index knows it only afterwards. */
   function reserve(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
     const ids = creating.get(app) ?? new Set<string>()
     const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length

@@ -18,7 +18,7 @@ interface Page<Item> {
 
 export type PagedList<Item> = Awaited<ReturnType<typeof pagedList<Item>>>
 
-/** A list in pages of the backend, and whole in memory: Keyv itself cannot list its keys. */
+/** A list in pages of the backend, held whole in memory: Keyv itself cannot list its keys. */
 export async function pagedList<Item>(backend: Backend, options: PagedListOptions<Item>) {
   const { directoryKey, schema, keyOf, perPage } = options
   const pages = new Map<number, Page<Item>>()
@@ -57,7 +57,7 @@ export async function pagedList<Item>(backend: Backend, options: PagedListOption
   return {
     items: () => [...pages.values()].flatMap(({ items }) => [...items.values()]),
 
-    /** Once it returns, a restart finds the item. */
+    /** Once this returns, a restart finds the item. */
     async add(item: Item): Promise<void> {
       if (isStale) await Promise.all([writeDirectory(), ...[...pages.values()].map((page) => page.write())])
       isStale = false
@@ -83,7 +83,7 @@ export async function pagedList<Item>(backend: Backend, options: PagedListOption
       }
     },
 
-    /** The backend lost something; the pages may be gone too and are written again before the next item. */
+    /** Call if the backend lost an entry: pages may be lost, too, and are written again before the next item. */
     markStale: () => void (isStale = true),
   }
 }

@@ -11,7 +11,7 @@ import type { KeyLocks } from './key-locks.js'
 
 const rulesKey = 'stemwork/rules'
 
-/** The rules in one entry of the backend, and in memory from the first use: nobody else writes them. */
+/** The rules in one entry of the backend, and in memory from the first use: no other process writes them. */
 export function schedulingRules(backend: Backend) {
   let known: Promise<SchedulingRule[]> | undefined
   const load = async () => parsed(z.array(schedulingRuleSchema), rulesKey, await backend.read(rulesKey)) ?? []
@@ -27,7 +27,7 @@ export function schedulingRules(backend: Backend) {
     async change(locks: KeyLocks, target: RuleTarget, change: RuleChange): Promise<void> {
       await locks.hold(rulesKey, async () => {
         const next = changedRules(await read(), target, change)
-        // A write that failed may have happened.
+        // The failed write may have happened.
         await backend.write(rulesKey, JSON.stringify(next)).catch(forget)
         known = Promise.resolve(next)
       })

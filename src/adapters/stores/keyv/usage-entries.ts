@@ -15,7 +15,7 @@ const usageSchema = z.object({ jobs: z.number(), audioSeconds: z.number(), bytes
 
 export type UsageEntries = ReturnType<typeof usageEntries>
 
-/** What applications used: one entry for each and its day, which expires. */
+/** Usage of applications: one entry for each application and day, which expires. */
 export function usageEntries(backend: Backend, clock: () => number) {
   const locks = new KeyLocks()
   const keyOf = (app: string) => `stemwork/usage/${dayOf(clock())}/${keyPart(app)}`
@@ -26,7 +26,7 @@ export function usageEntries(backend: Backend, clock: () => number) {
     read: (app: string) => read(keyOf(app)),
 
     /**
-     * Runs `work`, which makes `jobs` jobs or none (`undefined`, or an error), while nobody else counts for the
+     * Runs `work`, which makes `jobs` jobs or none (`undefined`, or an error), while no one else counts for the
      * application, and counts them.
      *
      * @throws StemworkError `QUOTA_EXCEEDED`.
@@ -39,7 +39,7 @@ export function usageEntries(backend: Backend, clock: () => number) {
     ): Promise<Result> {
       if (!quota) return await work()
       return await locks.hold(app, async () => {
-        // The key once: it is another after midnight, when nothing has been used.
+        // Computed once: after midnight, the key is another, under which nothing has been used.
         const key = keyOf(app)
         const used = await read(key)
         const refused = quotaExceeded(quota, used, jobs, clock())

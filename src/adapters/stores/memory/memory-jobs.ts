@@ -212,7 +212,7 @@ function memoryDocuments(kinds: DocumentKinds, clock: () => number): DocumentSto
   }
 }
 
-/** What applications have used today, and whether they may add jobs. */
+/** Today's usage of applications, and whether they may add jobs. */
 function admission(index: JobIndex<JobRecord>, clock: () => number) {
   let day = 0
   let byApp = new Map<string, Usage>()

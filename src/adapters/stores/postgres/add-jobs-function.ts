@@ -10,18 +10,18 @@ const none = figures.map((type) => `NULL::${type}`).join(', ')
 
 /**
  * Adds jobs of one application, as many of the first as there is room for. Parameters: $1 the application, $2 its jobs,
- * $3 the idempotency key (null: none, else there is one job), $4 how long one is valid, $5 how many jobs may be queued
- * (null: any number), $6 whether there is a quota, and $7 jobs, $8 seconds and $9 bytes of that (null: any number).
+ * $3 the idempotency key (null: none, else there is one job), $4 how long a key is valid, $5 how many jobs may be
+ * queued (null: any number), $6 whether there is a quota, and $7 jobs, $8 seconds and $9 bytes of that (null: any
+ * number).
  *
- * Whoever counts holds the application's lock until the jobs are committed, so nobody else counts in between; other
+ * The application's lock is held from the count until the commit, so that no other create counts in between; other
  * applications have other locks. A job with a key is added before the lock is taken, counted then, and removed again if
  * there was no room: adding it may have to wait for a host's transaction that holds the same key, and the application's
  * other creates should not.
  *
  * Rows of `outcome, record, claims, id`: `created` for each job that was added, or `found` for the one that holds the
- * key; and one with the outcome `rest`: how much room there was, in all and in the queue alone, the time, and what was
- * used. `isolated` where statements of the transaction do not see what was committed before each of them: nothing was
- * done.
+ * key; and one with the outcome `rest`: the room that there was, in all and in the queue alone, the time, and the
+ * usage. `isolated` if statements of the transaction do not see all commits before them: nothing was done.
  */
 export function addJobs(schema: string): PlannedFunction {
   return {

@@ -1,8 +1,8 @@
 import { type PostgresClient, query } from './database.js'
 
-/** Any numbers that no other user of the database's advisory locks takes: with a hash, each is one lock per schema. */
+/** Arbitrary numbers, unused by other advisory locks of the database: with a hash, each is one lock per schema. */
 const lockClasses = { migrations: 0x57e3, claims: 0x57e5, functions: 0x57e6 }
-/** With the hash of the schema and the application, it is one lock per application. */
+/** Class of the locks for creates: with the hash of the schema and the application, one lock per application. */
 export const createsClass = 0x57e4
 
 /** Waits for a lock of the schema, and holds it until the transaction ends. */

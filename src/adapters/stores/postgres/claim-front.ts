@@ -4,10 +4,10 @@ import { columnText } from './job-row.js'
 
 /** After this many claims of one list in quick succession, the next ones begin where the last one ended. */
 const claimsInARow = 10
-/** How long a job that enters before that place (handed back, or committed late) may wait. */
+/** Longest wait of a job that enters before that place (handed back, or committed late). */
 const searchedAgainMs = 1000
 
-/** Behind which job a claim begins: its application, workflow and pool, and its place among these. */
+/** The job behind which a claim begins: its application, workflow and pool, and its place among these. */
 export interface Front {
   list: [app: string, workflow: string, pool: string]
   rank: number
@@ -16,9 +16,9 @@ export interface Front {
 }
 
 /**
- * Where the last claim of this process ended, if it claims many jobs of one list. The index of waiting jobs keeps a
- * dead entry for each claimed job as long as an older transaction is open, and every claim would pass all of them:
- * dozens where many processes claim, any number during a backup. Jobs of a higher priority are always looked for;
+ * Remembers where the last claim of this process ended, if it claims many jobs of one list. The index of waiting jobs
+ * keeps a dead entry for each claimed job as long as an older transaction is open, and every claim would pass all of
+ * them: dozens where many processes claim, any number during a backup. Jobs of a higher priority are always looked for;
  * others that enter before this place are found when the list is searched from its beginning, once a second and when
  * nothing else is left.
  */
@@ -36,7 +36,7 @@ export class ClaimFront {
 
   /**
    * @param used where the claim began
-   * @param jobs what it found
+   * @param jobs the jobs that it found
    * @param options.mayBeMore whether the list may hold others before them
    */
   note(

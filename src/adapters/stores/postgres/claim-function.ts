@@ -103,7 +103,7 @@ export function claimNext(schema: string): PlannedFunction {
 const firstTurn = (schema: string, list: string) => `SELECT workflow, pool, served FROM ${schema}.turns
   WHERE (workflow, pool) > ${list} ORDER BY workflow, pool, served LIMIT 1`
 
-/** Whether there are rules and lapsed jobs, and the first and the last list. */
+/** Finds whether there are rules and lapsed jobs, and the first and the last list. */
 function lookAround(schema: string): string {
   return `
     -- With an order, as the planner believes that a third of the table has lapsed.
@@ -190,12 +190,12 @@ const runsFor = (app: string) => `running.app = ${app} AND running.status = 'STA
 
 const isAmongApps = 'app <> ALL($4) AND ($13 IS NULL OR app = ANY($13))'
 
-/** Whether the worker can do the workflow and has all labels that the job needs; null: any job will do. */
+/** Whether the worker can run the workflow and has all labels that the job needs; null: any job will do. */
 const isForWorker = (workflow = 'workflow', pool = 'pool') => `
   (($6 IS NULL OR ${workflow} = ANY($6)) AND ${workflow} <> ALL(closed_workflows)
     AND (${pool} = '' OR $8 IS NULL OR string_to_array(${pool}, ' ') <@ $8))`
 
-/** One job: behind a limit that it does not know, the planner expects many rows. */
+/** Takes one job: behind a limit that it does not know, the planner expects many rows. */
 function takeLapsed(schema: string): string {
   return `chosen := ARRAY(
     SELECT id FROM ${schema}.jobs AS job WHERE ${isAmongApps} AND id <> ALL($5) AND ${isForWorker()}
@@ -205,7 +205,7 @@ function takeLapsed(schema: string): string {
   );`
 }
 
-/** Whether running jobs are limited, and what is paused. */
+/** Reads whether running jobs are limited, and what is paused. */
 function readRules(schema: string): string {
   return `
     SELECT coalesce(bool_or(max_running IS NOT NULL), false),
@@ -215,7 +215,7 @@ function readRules(schema: string): string {
     INTO is_limited, is_closed, closed_apps, closed_workflows FROM ${schema}.rules;`
 }
 
-/** Closes what has reached its limit of running jobs; without the lock, everything. */
+/** Closes targets that have reached their limit of running jobs; without the lock, everything. */
 function closeFull(schema: string): string {
   return `
     WITH begun AS MATERIALIZED (
@@ -239,7 +239,7 @@ function closeFull(schema: string): string {
     most := 1;`
 }
 
-/** The applications in turn, those first that were served longest ago, and whether there are more. */
+/** Finds the applications in turn, longest unserved first, and whether there are more. */
 function nextApps(schema: string): string {
   const firstApps = (condition: string, more = '') => `
     SELECT app, served, id FROM (
@@ -277,8 +277,8 @@ function nextApps(schema: string): string {
 }
 
 /**
- * One job of each application, or as many as are wanted of the only one. Leaves those applications in `apps` that may
- * have more. The jobs of one list are locked as they are found; of several, only the one that comes first.
+ * Takes one job of each application, or as many as are wanted of the only one. Keeps those applications in `apps` that
+ * may have more. The jobs of one list are locked as they are found; of several, only the one that comes first.
  */
 function takeRound(schema: string): string {
   const waiting = (app: string, workflow: string, pool: string, more = '') => `
@@ -329,7 +329,7 @@ function takeRound(schema: string): string {
     apps := CASE WHEN wanted = 1 THEN next_apps ELSE '{}' END;`
 }
 
-/** Records the turn. Not for a lone application that was served before: any new one comes before it in any case. */
+/** Records the turn. Not for a lone application that was served before: any new application precedes it in any case. */
 function noteServed(schema: string): string {
   return `
     IF is_alone THEN

@@ -9,7 +9,7 @@ import { usedToday } from './usage.js'
 
 export type Limits = Omit<CreateOptions, 'tx'>
 
-/** A process that stops during a create delays the others of its application for this long, then loses the lock. */
+/** A process that stops during a create delays its application's other creates for this long, then loses the lock. */
 const maxIdleMs = 5_000
 
 /**
@@ -21,7 +21,7 @@ export function lockApp(schema: string, app: string): string {
     pg_advisory_xact_lock(${createsClass}, hashtext('${schema} ' || ${app}))`
 }
 
-/** A query for the number of queued jobs, which looks at no more of them than the limit needs. */
+/** A query for the number of queued jobs, which looks at no more jobs than the limit needs. */
 export function queuedJobs(schema: string, { app, limit, except }: { app: string; limit: string; except?: string }) {
   return `SELECT count(*) FROM (
     SELECT FROM ${schema}.jobs WHERE app = ${app} AND status = 'QUEUED' AND NOT deleted
@@ -35,7 +35,7 @@ export async function countQueued(client: PostgresClient, schema: string, app: s
   return Number(row?.[0])
 }
 
-/** Why the application may not add so many jobs, as seen in a transaction. Exact under its lock. */
+/** Returns why the application may not add so many jobs, as seen in a transaction. Exact under its lock. */
 export async function refusalOf(
   client: PostgresClient,
   schema: string,

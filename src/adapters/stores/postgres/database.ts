@@ -12,7 +12,7 @@ export interface PostgresQuery {
   query_timeout?: number
 }
 
-/** What the stores use of a `pg` client. A client inside the host's transaction is given as `tx`. */
+/** The part of a `pg` client that the stores use. A client inside the host's transaction is given as `tx`. */
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{ rows: unknown[] }>
 }
@@ -22,7 +22,7 @@ export interface PostgresNotification {
   payload?: string | undefined
 }
 
-/** What is used of a connection taken from the pool. */
+/** The used part of a connection taken from the pool. */
 export interface PostgresConnection extends PostgresClient {
   release(destroy?: boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
@@ -31,7 +31,7 @@ export interface PostgresConnection extends PostgresClient {
   removeListener(event: 'notification', listener: (notification: PostgresNotification) => void): unknown
 }
 
-/** What stores and queue use of a `pg` Pool. */
+/** The part of a `pg` Pool that stores and queue use. */
 export interface PostgresPool extends PostgresClient {
   connect(): Promise<PostgresConnection>
   on?(event: 'error', listener: (error: Error) => void): unknown
@@ -56,7 +56,7 @@ const asText = { getTypeParser: () => (value: string) => value }
 
 /** An unreachable server is an error after this time, not a call that never ends. */
 const queryTimeoutMs = 20_000
-/** Likewise for a pool that has no connection to give, because all are taken or none can be made. */
+/** The same for a pool without a free connection, because all are taken or none can be made. */
 const connectTimeoutMs = 10_000
 const tries = 4
 
@@ -89,12 +89,12 @@ export async function query(
   }
 }
 
-/** For what sends its statements in a transaction. */
+/** Sends statements through a client, in a transaction. */
 export function sender(client: PostgresClient): Send {
   return (text, values) => query(client, text, values)
 }
 
-/** One statement, retried when the server chose it as a deadlock's victim. */
+/** Runs one statement, retried if the server chose it as a deadlock's victim. */
 export async function statement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   for (let tried = 1; ; tried++) {
     try {
@@ -143,11 +143,11 @@ export async function transaction<Result>(
     )
     throw failure(error)
   })
-  // While a connection is out of the pool, nobody else listens, and pg would end the process on its loss.
+  // While a connection is out of the pool, nothing else listens, and pg would end the process on its loss.
   client.on('error', ignore)
   let done = false
   try {
-    // Not the server's default, which may differ: what is read after a lock must not be older than the lock.
+    // Not the server's default, which may differ: data read after a lock must not be older than the lock.
     await query(client, 'BEGIN ISOLATION LEVEL READ COMMITTED')
     const result = await work(client)
     await query(client, 'COMMIT')
@@ -219,7 +219,7 @@ function failure(error: unknown): StemworkError {
   }
 }
 
-/** Failures that only a change of settings, of the client or the server, can mend. */
+/** Failures that only a change of settings, of the client or the server, can fix. */
 const refusals = {
   '28P01': 'Postgres refuses the user or the password. Check both in the connection string, and PGPASSWORD.',
   '28000':

@@ -1,6 +1,6 @@
 /**
- * A query for the distinct combinations of values in the columns. It goes from one to the next in an index that begins
- * with the columns (after those that the source fixes), and reads none of the rows in between.
+ * A query for the distinct combinations of values in the columns. It skips from one combination to the next in an index
+ * that begins with the columns (after those that the source fixes), and reads no rows in between.
  *
  * @param smallest another column, whose smallest value is wanted for each combination
  */

@@ -9,8 +9,8 @@ const unreadable = { name: null, batchName: null }
 const namesSchema = z.object({ name: z.string().nullable(), batchName: z.string().nullable() }).catch(unreadable)
 
 /**
- * To be called before each search: fills in the searched text of rows that nodes of an earlier version have written,
- * and may still write. It needs no lock and no version, because that text of a job never changes.
+ * Called before each search: fills in the searched text of rows that nodes of an earlier version have written, and may
+ * still write. It needs no lock and no version, because the searched text of a job never changes.
  */
 export function fillSearch(schema: string): (send: Send, query: JobQuery) => Promise<void> {
   const unfilled = `SELECT id, record FROM ${schema}.jobs WHERE search IS NULL`

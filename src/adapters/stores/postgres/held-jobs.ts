@@ -7,12 +7,12 @@ export interface HeldJob extends StoredJob {
   now: number
 }
 
-/** More than a process runs at a time. Any other job is read before it is changed. */
+/** More than a process runs at a time. Any other job is read before a change. */
 const maxJobs = 1000
 
 /**
- * The jobs that this process has claimed, as they were last written. One that nobody else has written since, which its
- * version shows, need not be read before it is changed: a heartbeat and the end of a job are one statement each.
+ * The jobs that this process has claimed, as they were last written. A job that no one else has written since, as its
+ * version shows, need not be read before a change: a heartbeat and the end of a job are one statement each.
  */
 export class HeldJobs {
   readonly #jobs = new Map<string, { stored: StoredJob; serverTime: number; readAt: number }>()

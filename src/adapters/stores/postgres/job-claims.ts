@@ -13,21 +13,21 @@ import type { StoredJobs } from './stored-jobs.js'
 import { lockClaims, tidyTurns, waitingLists } from './turns.js'
 import { mergedBacklog } from '../shared/merged-backlog.js'
 
-/** How soon turns are tidied again where jobs wait that a claim did not find. */
+/** Shortest interval of tidying turns if jobs wait that a claim did not find. */
 const tidiedAgainMs = 10_000
 /**
- * How soon they are tidied anyway, and after how many claims: rows outlive the jobs of an application, and all claims
- * pass over jobs that an older node has added without a row.
+ * Shortest interval of tidying anyway, and fewest claims before it: rows outlive the jobs of an application, and all
+ * claims overlook jobs that an older node has added without a row.
  */
 const tidiedAnywayMs = 60_000
 const claimsBetweenTidying = 50
-/** How many more rows than it wants a claim looks at: other claims may be taking some. */
+/** Rows that a claim looks at beyond those wanted: other claims may be taking some. */
 const firstLook = 4
 const longLook = 1000
 
 type WantedClaim = ClaimRequest & Wanted
 
-/** Who is next. */
+/** Claims, and the order of waiting jobs. */
 export function jobClaims(pool: PostgresPool, schema: string, jobs: StoredJobs): JobClaims {
   const { send } = jobs
   const rules = schedulingRules(schema)
@@ -81,7 +81,7 @@ export function jobClaims(pool: PostgresPool, schema: string, jobs: StoredJobs):
   }
 }
 
-/** Whether fewer other jobs of the job's application run. */
+/** Whether fewer than `running` other jobs of the job's application run. */
 async function isBelow(send: Send, schema: string, id: string, running: number): Promise<boolean> {
   const [row] = await send(
     `SELECT count(*) FROM ${schema}.jobs AS other JOIN ${schema}.jobs AS job ON job.id = $1 AND other.app = job.app
@@ -112,7 +112,7 @@ function claimsInTurn(pool: PostgresPool, schema: string, jobs: StoredJobs) {
       claimed.push(...found)
       if (claimed.length >= max) break
       if (begin) continue
-      // A job of the rows that cannot be read is not asked for again.
+      // Unreadable jobs of the rows are not returned again.
       if (rows.length > 0 && (mayBeMore || claimed.length === 0)) continue
       if (rows.length === 0 && mayBeMore && look < longLook) look = longLook
       else if (claimed.length > 0 || !(isWaiting && (await tidyAgain()))) break
@@ -138,14 +138,14 @@ function claimsInTurn(pool: PostgresPool, schema: string, jobs: StoredJobs) {
     await tidyTurns(pool, schema).catch(() => {})
   }
 
-  /** For jobs that wait and were not found: an older node may have entered them. False if that was done just now. */
+  /** For waiting jobs that were not found: an older node may have entered them. False if this was done just now. */
   async function tidyAgain(): Promise<boolean> {
     if (performance.now() - tidiedAt < tidiedAgainMs) return false
     await tidy()
     return true
   }
 
-  /** The rows of the jobs that were claimed, under the lock where there are limits. */
+  /** Claims jobs, under the lock if there are limits, and returns their rows. */
   async function next(request: WantedClaim, bounds: Bounds): Promise<Answer> {
     let answer = isLimited ? undefined : await ask(request, bounds, false)
     if (!answer || (answer.isLimited && answer.rows.length === 0)) answer = await ask(request, bounds, true)
@@ -185,7 +185,7 @@ function claimsInTurn(pool: PostgresPool, schema: string, jobs: StoredJobs) {
 
 interface Bounds {
   most: number
-  /** Applications and jobs that are looked at beyond these. */
+  /** Applications and jobs that are looked at in addition. */
   look: number
   front: Front | undefined
 }
@@ -200,7 +200,7 @@ interface Answer {
   mayBeMore: boolean
 }
 
-/** In a transaction in which nobody else claims under limits. */
+/** Works in a transaction in which no one else claims under limits. */
 function underLock<Result>(pool: PostgresPool, schema: string, work: (send: Send) => Promise<Result>): Promise<Result> {
   return transaction(pool, async (client) => {
     await lockClaims(client, schema)

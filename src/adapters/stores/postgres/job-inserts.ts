@@ -69,7 +69,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     return { id, job: parseRecord(record, claims), holds: holds === 't' }
   }
 
-  /** The job that holds the idempotency key, if that is still valid; else takes the key from it. */
+  /** Returns the job that holds the idempotency key, if that is still valid; else takes the key from it. */
   async function holderOfKey(client: PostgresClient, { app, idempotency }: JobRecord): Promise<JobRecord | undefined> {
     if (!idempotency) return undefined
     const holder = await findHolder(client, app, idempotency.key)
@@ -90,8 +90,8 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     /**
      * Adds the job, or finds out why it cannot be added.
      *
-     * @param refusal why no further job may be added; asked before the key is looked up, so that it never hides a job
-     * that was added under this key in between
+     * @param refusal returns why no further job may be added; called before the key is looked up, so that it never
+     * hides a job that was added under this key in between
      */
     async insertOrFind(
       client: PostgresClient,

@@ -9,14 +9,14 @@ import { columnText, leaseBucketMs, nowSql, readableSql } from './job-row.js'
 export interface Statement {
   text: string
   values: unknown[]
-  /** One of a few texts. Rare ones would fill the memory of the server's connections if they were prepared. */
+  /** Whether the text is one of a few. Preparing rare ones would fill the memory of the server's connections. */
   isCommon?: boolean
 }
 
 /** Adds a value to a statement and returns its parameter. */
 type Param = (value: unknown) => string
 
-/** What the index of all jobs is by. Queries of one application do not match it, so they read no jobs of others. */
+/** Key of the index of all jobs. Queries of one application do not match it, so they read no jobs of others. */
 const timeOfAll = 'created_at + 0'
 
 /** @param app of the same query: which indexes are searched depends on it */
@@ -26,7 +26,7 @@ function conditions(param: Param, app: string | undefined): ByFilter<string> {
     statuses: (statuses) => statusIn(statuses, app),
     workflows: (workflows) => `workflow = ANY(${param(textsOf(workflows))}::text[])`,
     batchName: (name) => `batch_name = ${param(columnText(name))}`,
-    // Columns have whole milliseconds, so the next one divides them alike.
+    // Columns have whole milliseconds, so rounding up selects the same jobs.
     createdAfter: (time) => `created_at >= ${param(Math.ceil(time))}`,
     createdBefore: (time) => `created_at < ${param(Math.ceil(time))}`,
     completedAfter: (time) => `ended_at >= ${param(Math.ceil(time))}`,
@@ -72,8 +72,8 @@ export function listStatement(
 }
 
 /**
- * The index of an application's jobs has the status and the workflow before the time: each is its own sorted list, and
- * the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
+ * The index of an application's jobs has the status and the workflow before the time: each pair is a sorted list, and
+ * the first rows of each list hold the page. So a page of a rare status or workflow costs no more than any other.
  */
 function sortedLists(schema: string, { app, statuses, workflows, batchName }: JobQuery, param: Param) {
   const ofStatuses = statuses && param([...new Set(statuses)])
@@ -146,8 +146,8 @@ export function dueStatement(
 }
 
 /**
- * Rows of `version, record, claims, id`. Goes from application to application in the index, so that the jobs of one
- * cost nothing where those of others are wanted.
+ * Rows of `version, record, claims, id`. Skips from application to application in the index, so that jobs of unwanted
+ * applications cost nothing.
  */
 export function deliverableStatement(
   schema: string,
@@ -168,17 +168,17 @@ export function deliverableStatement(
   }
 }
 
-/** The applications of such jobs, by an index that has them first. */
+/** A query for the applications of such jobs, by an index that begins with the application. */
 function appsOf(schema: string, condition: string): string {
   return distinctRows(`${schema}.jobs WHERE ${condition}`, ['app'])
 }
 
-/** The index of batches has the application first. */
+/** The index of batches begins with the application. */
 function appsWithBatches(schema: string): string {
   return appsOf(schema, 'NOT deleted AND batch_name IS NOT NULL')
 }
 
-/** Started jobs whose lease ran out by then: the bucket is for the index, the time itself decides. */
+/** Started jobs whose lease ran out by `time`: the bucket is for the index, the time itself decides. */
 export function lapsedBy(time: string): string {
   return `lease_bucket <= ${time} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${time}`
 }
@@ -187,8 +187,8 @@ export const earliestLapsed = 'ORDER BY lease_bucket, lease_until NULLS FIRST, i
 
 const dueConditions: Record<DueReason, string> = {
   lapsed: `${lapsedSql} ${earliestLapsed}`,
-  // As text: the functions for json refuse one in which U+0000 is escaped. A match elsewhere in the record does no
-  // harm, because the change does not apply.
+  // As text: Postgres's functions for json refuse a record in which U+0000 is escaped. A match elsewhere in the record
+  // does no harm, because the change does not apply.
   abandoned:
     `${lapsedSql} AND (deadline <= ${nowSql} OR record::text LIKE '%"cancelRequested":true%') ` + earliestLapsed,
   deleted: 'deleted',
@@ -223,7 +223,7 @@ function textsOf(texts: readonly string[]): string[] {
 /** Written out, not as a parameter, so that the planner can use indexes that hold one status only. */
 function statusIn(statuses: NonNullable<JobQuery['statuses']>, app: string | undefined): string {
   const given = new Set(statuses.map((status) => jobStatusSchema.parse(status)))
-  // In one order and once each: however a client names them, the texts are few.
+  // In one order and once each, so that there are few texts, however a client names the statuses.
   const names = jobStatusSchema.options.filter((status) => given.has(status))
   const [only, ...others] = app === undefined ? names : []
   // Exactly these are in the index of waiting jobs. An application's indexes hold the status, and need no look at the

@@ -11,7 +11,7 @@ import type { Row } from './database.js'
 /** Epoch milliseconds, by the database. */
 export const clockSql = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
-/** The same, read once per statement, so that an index can be searched for it. */
+/** Like `clockSql`, but read once per statement, so that an index can be searched for it. */
 export const nowSql = `(SELECT ${clockSql})`
 
 /**
@@ -39,7 +39,7 @@ export function parseStored([version, record, claims]: Row): StoredJob {
 }
 
 /**
- * The job: its record, and the claims that were granted since that was written.
+ * Returns the job: its record, with the claims that were granted since it was written.
  *
  * @throws StemworkError `STORE_UNAVAILABLE` for text that is no job record.
  */
@@ -84,7 +84,7 @@ export const ending: Columns = {
   // Null also for a deleted job, whose row waits until its files are gone.
   ended_at: ['bigint', (job) => (job.deleted || !isTerminal(job) ? null : whole(job.completedAt))],
   removable_at: ['bigint', (job) => whole(removableAt(job))],
-  // Of the files that are removed then.
+  // Bytes of the files that are removed then.
   result_bytes: ['bigint', (job) => (removableAt(job) === null ? null : resultBytes(job))],
   deliverable_at: ['bigint', (job) => whole(deliverableAt(job))],
 }
@@ -105,7 +105,7 @@ export function valuesIn(table: Columns, job: JobRecord): Record<string, unknown
   return values
 }
 
-/** As in `id text, status text`. */
+/** Definitions such as `id text, status text`. */
 export function definitionsOf(table: Columns): string {
   return Object.entries(table)
     .map(([name, [type]]) => `${name} ${type}`)
@@ -126,12 +126,12 @@ export function columnText(text: string | null): string | null {
   return text === null ? null : Buffer.from(text.replaceAll('\0', '\uFFFD')).toString()
 }
 
-/** JSON that Postgres can look into: what `columnText` replaces, as `JSON.stringify` writes it, is replaced. */
+/** JSON that Postgres can look into: the escapes of all characters that `columnText` replaces are replaced. */
 export function readableJson(json: string): string {
   return json.replace(new RegExp(unreadable, 'g'), String.raw`$1\ufffd`)
 }
 
-/** The same in SQL, for an expression of type `json`. */
+/** `readableJson` in SQL, for an expression of type `json`. */
 export function readableSql(json: string): string {
   return String.raw`regexp_replace(${json}::text, '${unreadable}', '\1\\ufffd', 'g')::json`
 }

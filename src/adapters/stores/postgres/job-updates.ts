@@ -17,7 +17,7 @@ import { ledgerColumns, ledgerRows, ledgerText, settledSetting } from './postgre
 import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
-/** What is written over a job, and over which version of which claim. */
+/** The end to write over a job, and the version and claim that it replaces. */
 export interface ClaimedEnd {
   stored: StoredJob
   nonce: string
@@ -25,8 +25,8 @@ export interface ClaimedEnd {
 }
 
 /**
- * Writes the ends of claims that this process holds, many at once: true for each that nobody else has written in
- * between. Fenced as single changes are.
+ * Writes the ends of claims that this process holds, many at once: true for each job that no one else has written in
+ * between. Fenced like single changes.
  */
 export function jobEnds(pool: PostgresPool, schema: string) {
   const write = plannedCall(pool, schema, claimedEnds(schema))
@@ -49,7 +49,7 @@ export function jobEnds(pool: PostgresPool, schema: string) {
 }
 
 /**
- * Rows of the ids of the jobs that were ended. Parameters: the ends, as JSON, and in their order, in a line each, their
+ * Returns the ids of the ended jobs. Parameters: the ends as JSON and, in the same order and one per line, their
  * records and their entries of the ledger (empty: none). As part of the JSON, these would be parsed three times.
  */
 export function claimedEnds(schema: string): PlannedFunction {
@@ -101,12 +101,12 @@ export function jobUpdates(schema: string) {
   const durable = `${update} RETURNING id`
   const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])
   const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
-  // A job that waits for what its next step needs has another pool.
+  // A job that waits for a worker with the labels of its next step has another pool.
   const itsList = `SELECT workflow, $15::text COLLATE "C" AS pool FROM ${schema}.jobs WHERE id = $1`
   const toWaiting = `WITH ${joinTurns(schema, '$14', itsList)} ${updated(', pool = $15')}`
 
   /**
-   * Writes `next` instead of what was read; false if somebody has written it in between.
+   * Writes `next` over the version that was read; false if another write came in between.
    *
    * @param options.usage counted in the same write; only with changes that end a job
    * @param options.nonce of the claim, if the job was not read just now: a database that lost its last commits counts

@@ -62,7 +62,7 @@ export function limitedCreates(
       }
     },
 
-    /** All of them, or none. They are of one application and have no idempotency keys. */
+    /** Creates all jobs, or none. They belong to one application and have no idempotency keys. */
     async createAll(
       app: string,
       jobs: readonly JobRecord[],
@@ -85,8 +85,8 @@ export function limitedCreates(
     },
 
     /**
-     * Runs work that adds a queued job, unless there is no room for it: nobody else counts those of the application
-     * meanwhile.
+     * Runs work that adds a queued job, unless there is no room for it, while no one else counts the application's
+     * queued jobs.
      */
     underLock(
       app: string,
@@ -102,8 +102,8 @@ export function limitedCreates(
     },
 
     /**
-     * In the host's transaction, which may last: without the lock. The quota counts it at once, so that nobody waits
-     * for the host.
+     * Creates the job in the host's transaction, which may last: without the lock. The quota counts it at once, so that
+     * no one waits for the host.
      */
     async createIn(client: PostgresClient, job: JobRecord, given: Limits): Promise<CreatedJob> {
       const outcome = await inserts.insertOrFind(client, job, () => refusalOf(client, schema, job.app, given))
@@ -122,7 +122,7 @@ function createdOr(added: AddedJob): CreatedJob {
 /** The job that was added, or why it was not. */
 export type AddedJob = CreatedJob | StemworkError
 
-/** One statement for jobs of one application: without idempotency keys, or a single one. */
+/** Adds jobs of one application in one statement: jobs without idempotency keys, or a single job. */
 export function addedJobs(pool: PostgresPool, schema: string, idempotencyMs: number) {
   const call = plannedCall(pool, schema, addJobs(schema))
   return async (app: string, jobs: readonly JobRecord[], limits: Limits): Promise<AddedJob[]> => {

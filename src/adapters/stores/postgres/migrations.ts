@@ -118,7 +118,7 @@ export const steps: MigrationStep[] = [
         CASE WHEN status = 'STARTED' AND NOT deleted THEN coalesce(lease_until, 0) / ${leaseBucketMs} END
       ) STORED`,
       `DROP INDEX ${schema}.jobs_running`,
-      // Of the claim, for changes that do not read the record first.
+      // The nonce of the claim, for changes that do not read the record first.
       `ALTER TABLE ${schema}.jobs ADD COLUMN nonce text`,
       // For the order inside an application: the priority, negated, so that what comes first is a range of the index.
       `ALTER TABLE ${schema}.jobs ADD COLUMN rank smallint NOT NULL DEFAULT 0, ADD COLUMN deadline bigint`,
@@ -133,7 +133,7 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   {
-    // What an application keeps is a sum over an index. Null where an older node has written the row: then see the
+    // The bytes of an application's results are a sum over an index. Null if an older node wrote the row: then see the
     // record.
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN result_bytes bigint`,
@@ -155,7 +155,7 @@ export const steps: MigrationStep[] = [
         due_at bigint, expires_at bigint NOT NULL, PRIMARY KEY (kind, key)) WITH (fillfactor = 85)`,
       `CREATE INDEX documents_due ON ${schema}.documents (kind, due_at) WHERE due_at IS NOT NULL`,
       `CREATE INDEX documents_expired ON ${schema}.documents (expires_at)`,
-      // What applications have used, by day (since 1970, UTC).
+      // Usage of applications, by day (since 1970, UTC).
       `CREATE TABLE ${schema}.usage (app text COLLATE "C" NOT NULL, day bigint NOT NULL, jobs bigint NOT NULL,
         audio_seconds double precision NOT NULL,
         bytes bigint NOT NULL, PRIMARY KEY (app, day)) WITH (fillfactor = 85)`,
@@ -192,7 +192,7 @@ export const steps: MigrationStep[] = [
   },
   { statements: ledgerStatements, isAdditive: true },
   {
-    // What a search looks for words in, folded. Null in rows of older nodes until the first search (`fillSearch`).
+    // The searched text, folded. Null in rows of older nodes until the first search (`fillSearch`).
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN search text COLLATE "C"`,
       `CREATE INDEX jobs_unfolded ON ${schema}.jobs (app) WHERE search IS NULL`,
@@ -203,7 +203,7 @@ export const steps: MigrationStep[] = [
   { statements: (schema) => [settleStatement(schema)], isAdditive: true },
   { statements: quickLedgerStatements, isAdditive: true },
   {
-    // What records take, summed over an index that has a row for each visible job anyway. Null in rows of older nodes.
+    // Bytes of records, summed over an index that has a row for each visible job anyway. Null in rows of older nodes.
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN record_bytes integer`,
       `DROP INDEX ${schema}.jobs_searched`,
@@ -238,7 +238,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   await transaction(pool, async (client) => {
     const run = (text: string, values?: unknown[]) => query(client, text, values, { timeoutMs: stepTimeoutMs })
     await lockSchema(client, schema, 'migrations', stepTimeoutMs)
-    // Asked first: IF NOT EXISTS needs the right to create schemas even where there is nothing to create.
+    // Checked first: IF NOT EXISTS needs the right to create schemas even where there is nothing to create.
     const [known] = await run('SELECT to_regnamespace($1)::text', [schema])
     if (known?.[0] === null) await run(`CREATE SCHEMA ${schema}`)
     await run(
@@ -274,7 +274,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   })
 }
 
-/** The first tables had no such column. Asked before, as ALTER waits for every reader and needs an owner's right. */
+/** The first tables had no such column. Checked first, as ALTER waits for every reader and needs an owner's right. */
 async function addColumnOfSteps(client: PostgresClient, schema: string): Promise<void> {
   const [column] = await query(
     client,

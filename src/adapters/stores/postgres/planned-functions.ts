@@ -3,10 +3,10 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import { lockSchema } from './advisory-locks.js'
 import { type PostgresClient, type PostgresPool, query, type Row, type Send, transaction } from './database.js'
 
-/** Work that takes longer to plan than to do, or that needs several statements. */
+/** A function for work that takes longer to plan than to do, or that needs several statements. */
 export interface PlannedFunction {
   name: string
-  /** Of PL/pgSQL. */
+  /** PL/pgSQL code. */
   body: string
   /** Types of its parameters and columns. */
   parameters: string
@@ -14,7 +14,7 @@ export interface PlannedFunction {
 }
 
 /**
- * Postgres plans a prepared statement anew for its first five calls on each connection, and whenever it believes that
+ * Postgres plans a prepared statement again for its first five calls on each connection, and whenever it believes that
  * this pays: some milliseconds each, so that every additional connection slows the others. In a function it can be told
  * to plan once, for any values. The name is derived from the text: nodes of several versions have theirs side by side.
  */
@@ -35,7 +35,7 @@ function each(types: string, text: (type: string, at: number) => string): string
   return types.split(', ').map(text).join(', ')
 }
 
-/** Makes those that are missing. Nodes that find one missing at the same time make it once. */
+/** Makes the missing functions. Nodes that find one missing at the same time make it once. */
 export async function createFunctions(
   client: PostgresClient,
   schema: string,
@@ -49,7 +49,7 @@ export async function createFunctions(
   }
 }
 
-/** Calls the function. Where `migrate()` of another version has not made it, it is made now. */
+/** Calls the function. If `migrate()` of another version has not made it, it is made now. */
 export function plannedCall(
   pool: PostgresPool,
   schema: string,

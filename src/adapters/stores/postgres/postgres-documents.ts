@@ -7,7 +7,7 @@ const columns = 'key, version, value'
 /** See `DocumentStore.put`. */
 export function documentWrites(schema: string) {
   const table = `${schema}.documents`
-  // The version of an expired one counts as 0.
+  // The version of an expired document counts as 0.
   const version = `CASE WHEN d.expires_at > ${nowSql} THEN d.version ELSE 0 END`
   const sql = `
     INSERT INTO ${table} AS d (kind, key, version, value, due_at, expires_at)

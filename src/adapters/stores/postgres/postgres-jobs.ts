@@ -44,7 +44,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   }
 }
 
-/** How jobs enter the queue, a first time or again, and change. */
+/** Methods by which jobs enter the queue, for the first time or again, and change. */
 function jobEntries(
   pool: PostgresPool,
   schema: string,
@@ -88,7 +88,7 @@ function jobEntries(
         })
       const known = await jobs.read(id)
       if (!known) return undefined
-      // Under the lock of the application's limited creates: nobody else counts its queued jobs meanwhile.
+      // Under the lock of the application's limited creates: no one else counts its queued jobs meanwhile.
       return await limited.underLock(known.job.app, change, (send, refused) => {
         const next: Parameters<StoredJobs['change']>[1] = (job, now) => {
           const retried = transition(job, change, now)
@@ -105,7 +105,7 @@ function jobLists(schema: string, jobs: StoredJobs, connections: Shares): JobLis
   const sum = (app: string, sql: string) =>
     connections.use(app, async () => Number((await jobs.sendPrepared(sql, [columnText(app)]))[0]?.[0] ?? 0))
   const fill = fillSearch(schema)
-  // Without an application, it is the operator or the engine that asks.
+  // Queries without an application come from the operator or the engine.
   const ofApp = <Result>(app: string | undefined, work: () => Promise<Result>) =>
     app === undefined ? work() : connections.use(app, work)
   return {
@@ -188,7 +188,7 @@ const defaultMax = 10
 
 /**
  * Divides half of the pool's connections among the applications whose jobs are created, listed and counted. The others
- * are for what goes on whatever applications ask for: claims, leases and ends, and look-ups of keys and single jobs.
+ * are for work that must go on whatever applications do: claims, leases and ends, and look-ups of keys and single jobs.
  */
 export function connectionShares({ options }: Pick<PostgresPool, 'options'>): Shares {
   const total = Math.max(1, Math.floor((options?.max ?? defaultMax) / 2))

@@ -5,7 +5,7 @@ import type { Ledger } from '../../../core/engine/ports/job-store.js'
 import type { Send } from './database.js'
 import { type Columns, columnText, nowSql, readableJson, readableSql } from './job-row.js'
 
-/** A day is summed once it has been over for so long: no transaction that ends a job of it is open any more. */
+/** Time after a day's end until it is summed: by then, no transaction that ends a job of that day is open any more. */
 const summedAfterMs = 60 * 60 * 1000
 
 const sums = 'sum(jobs), sum(succeeded), sum(audio_seconds), sum(bytes), sum(processor_seconds)'
@@ -15,7 +15,7 @@ const summed = 'app, workflow, count(*), sum(succeeded), sum(audio_seconds), sum
 
 /**
  * The statement that ends a job also adds its entry, by a trigger of the jobs' table or by itself, and writes no row
- * that others write, too. Days that are over are summed by `tidy`; the others are added up on request.
+ * that others write, too. Past days are summed by `tidy`; the others are added up on request.
  */
 export function postgresLedger(schema: string, send: Send): Ledger {
   return {
@@ -40,7 +40,7 @@ export function postgresLedger(schema: string, send: Send): Ledger {
       const group = groupBy.length > 0 ? `GROUP BY ${groupBy.join(', ')}` : 'HAVING count(*) > 0'
       const ofApp = app === undefined ? '' : 'AND app = $5'
       const [row] = await send(`SELECT coalesce(max(day) + 1, 0) FROM ${schema}.ledger_summed`, [])
-      // As values, so that the planner knows how few rows a day that goes on has.
+      // As values, so that the planner knows how few rows the current day has.
       const openFrom = Math.max(fromDay, Number(row?.[0]))
       const range = [fromDay, Math.min(toDay, openFrom - 1), openFrom * dayMs, (toDay + 1) * dayMs]
       const rows = await send(
@@ -105,10 +105,10 @@ export function ledgerStatements(schema: string): string[] {
   ]
 }
 
-/** Says, within a statement that adds the entries of its jobs itself, that the trigger need not. */
+/** Setting by which a statement that adds the entries of its jobs itself disables the trigger. */
 export const settledSetting = 'stemwork.settled'
 
-/** A step of the schema. Calling the trigger for each job is a third of the time that ending many takes. */
+/** A step of the schema. Calling the trigger for each job takes a third of the time of ending many. */
 export function quickLedgerStatements(schema: string): string[] {
   return [`DROP TRIGGER jobs_settled ON ${schema}.jobs`, settledTrigger(schema, 'status', isUnsettled)]
 }
@@ -126,7 +126,7 @@ function settledTrigger(schema: string, column: string, more = ''): string {
     EXECUTE FUNCTION ${schema}.settle()`
 }
 
-/** What an ended job adds to the ledger, besides the text of its entry. */
+/** Columns that an ended job adds to the ledger, besides the text of its entry. */
 export const ledgerColumns: Columns = {
   entry_id: ['text', ({ id, retries }) => `${columnText(id)}/${retries}`],
   audio_seconds: ['double precision', ({ settlement }) => settlement?.audioSeconds],

@@ -9,9 +9,9 @@ import { requireSchemaName } from './schema-name.js'
 
 export interface PostgresStoresOptions {
   /**
-   * The host's `pg` Pool. It stays the host's: nothing here ends it. Give it a `connectionTimeoutMillis`: without one,
-   * pg counts a connection that is never made against the size of its pool, forever. Where Postgres has `jit` on (its
-   * default), an `onConnect: (client) => client.query('SET jit = off')` makes long lists two to three times as fast.
+   * The host's `pg` Pool. The stores never end it. Give it a `connectionTimeoutMillis`: without one, pg counts a
+   * connection that is never made against the size of its pool, forever. Where Postgres has `jit` on (its default), an
+   * `onConnect: (client) => client.query('SET jit = off')` makes long lists two to three times as fast.
    */
   pool: PostgresPool
   /** Schema of the tables: a lower-case identifier. Default: `stemwork`. */

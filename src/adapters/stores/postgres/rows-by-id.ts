@@ -2,12 +2,12 @@ import { batched } from '../shared/batched.js'
 import { type PostgresPool, preparedStatement, type Row } from './database.js'
 import { columnText } from './job-row.js'
 
-/** A connection that has fallen silent must not hold up all look-ups. */
+/** A connection that no longer answers must not hold up all look-ups. */
 const parallel = 2
 
 /**
- * Finds rows by their ids. However many are asked for at a time, they take two connections at most: those that are
- * asked for while others are on their way are found by one statement.
+ * Finds rows by their ids. However many are requested at a time, they take two connections at most: ids requested
+ * during a look-up are found by one statement.
  */
 export function rowsById(
   pool: PostgresPool,

@@ -35,7 +35,7 @@ export function schedulingRules(schema: string) {
       )
     },
 
-    /** Whether the rules keep this job from being begun. Exact for a caller that holds the lock of claims. */
+    /** Whether the rules keep this job from being claimed. Exact for a caller that holds the lock of claims. */
     async holdBack(run: Send, rules: readonly SchedulingRule[], job: JobRecord): Promise<boolean> {
       const running = new Map<string, number>()
       const keyOf = (target: RuleTarget) => `${target.kind} ${idOf(target)}`
@@ -58,7 +58,7 @@ export function schedulingRules(schema: string) {
   }
 }
 
-/** Counts for `JobStore.ahead`: what comes first of each list of the application is a range of an index. */
+/** Counts for `JobStore.ahead`: in each list of the application, the jobs ahead are a range of an index. */
 export function aheadStatement(schema: string): string {
   return `
     WITH own AS MATERIALIZED (
@@ -76,7 +76,7 @@ export function aheadStatement(schema: string): string {
     ) AS ahead GROUP BY own.id`
 }
 
-/** What runs, for `JobStore.queue`. Parameters: $1 most jobs, $2 those that cannot be read. */
+/** Running jobs, for `JobStore.queue`. Parameters: $1 most jobs, $2 unreadable jobs. */
 export function runningStatement(schema: string): string {
   return `
     SELECT version, record, claims, id FROM ${schema}.jobs WHERE lease_bucket IS NOT NULL AND id <> ALL($2::text[])
@@ -84,8 +84,8 @@ export function runningStatement(schema: string): string {
 }
 
 /**
- * What waits, for `JobStore.queue`, with the same parameters: one job of each application in turn, the first of each,
- * then the second. Of each, it looks at one, then at twice as many until there are enough, so at no more than four
+ * Waiting jobs, for `JobStore.queue`, with the same parameters: one job of each application in turn, the first of each,
+ * then the second. It looks at one job of each, then at twice as many until there are enough, so at no more than four
  * times as many as are wanted.
  *
  * A function, because Postgres takes such a statement for so much work that it compiles it, which takes 0.4 s of

@@ -19,7 +19,7 @@ interface ChangeOptions {
   send?: Send
 }
 
-/** The table of jobs as records that are read, computed anew outside the database, and written back. */
+/** The table of jobs as records that are read, recomputed outside the database, and written back. */
 export class StoredJobs {
   /** Jobs that this process has claimed. */
   readonly held = new HeldJobs()
@@ -42,7 +42,7 @@ export class StoredJobs {
     const end = jobEnds(pool, schema)
     this.#end = batched((ends) => end(this.sendPrepared, ends), {
       maxItems: 100,
-      // Those that come meanwhile are one more statement: most of what one costs is the same for one end and for ten.
+      // Ends that come meanwhile share the next statement: for one end, it costs nearly as much as for ten.
       parallel: 1,
       isItemsFault: () => true,
     })
@@ -53,7 +53,7 @@ export class StoredJobs {
     return this.#unreadable.ids
   }
 
-  /** Also a job that is marked deleted, and the database's time. @param send in a transaction */
+  /** Reads a job, even one marked deleted, and the database's time. @param send in a transaction */
   async read(id: string, send?: Send): Promise<(StoredJob & { now: number }) | undefined> {
     const row = send ? (await send(this.#readSql, [columnText(id)]))[0] : await this.#find(id)
     if (!row) return undefined
@@ -61,7 +61,7 @@ export class StoredJobs {
     return { ...parseStored(stored), now: Number(now) }
   }
 
-  /** The jobs that the statement finds. Those that cannot be read are passed to it, and others come instead. */
+  /** Returns the jobs that the statement finds. Unreadable ones are passed to it, and others come instead. */
   select(statementWithout: (unreadable: readonly string[]) => Statement | undefined): Promise<JobRecord[]> {
     return this.readWithout(async (unreadable) => {
       const found = statementWithout(unreadable)
@@ -73,7 +73,7 @@ export class StoredJobs {
     return isCommon ? this.sendPrepared(text, values) : this.send(text, values)
   }
 
-  /** Likewise. @param rowsWithout rows of `version, record, claims, id` */
+  /** Like `select`. @param rowsWithout rows of `version, record, claims, id` */
   async readWithout(rowsWithout: (unreadable: readonly string[]) => Promise<Row[]>): Promise<JobRecord[]> {
     for (;;) {
       const rows = await rowsWithout(this.unreadable)
@@ -82,7 +82,7 @@ export class StoredJobs {
     }
   }
 
-  /** A damaged record is an error of its own job, not of those after it. @param rows `version, record, claims, id` */
+  /** Parses rows: a damaged record is an error of its own job only. @param rows `version, record, claims, id` */
   readable(rows: readonly Row[]): JobRecord[] {
     return this.#unreadable.readable(
       rows,
@@ -92,7 +92,7 @@ export class StoredJobs {
   }
 
   /**
-   * Computes the next record outside the database and writes it only over what it was computed from, until it succeeds.
+   * Computes the next record outside the database and writes it only over the version read, until this succeeds.
    *
    * @param next a pure function of the record and the database's time; `undefined`: the change does not apply
    */

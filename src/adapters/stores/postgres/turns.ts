@@ -5,7 +5,7 @@ import { distinctRows } from './distinct-rows.js'
 /**
  * Applications take turns: each has a row in `turns` for every list (workflow and pool) in which it has waiting jobs.
  * All of its rows say when it was served last, so the next of each list is found by an index. A row without a list
- * stands for all of them: an older node has added it. One of the list '' only keeps the place of an application whose
+ * stands for all of them: an older node has added it. A row of the list '' only keeps the place of an application whose
  * jobs run.
  *
  * A transaction that makes a job wait (a create, a retry) holds the rows of its application and list with KEY SHARE
@@ -45,7 +45,7 @@ export function waitingLists(schema: string): string {
   return distinctRows(`${schema}.jobs WHERE waiting_since IS NOT NULL`, ['workflow', 'pool'], 'waiting_since')
 }
 
-/** Those of one application, without the time. */
+/** The lists of one application, without the time. */
 export function waitingListsOf(schema: string, app: string): string {
   return distinctRows(`${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL`, ['workflow', 'pool'])
 }
@@ -55,7 +55,7 @@ function listsOfTurns(schema: string): string {
 }
 
 /**
- * Makes claims under limits follow one another: each counts what those before it have begun. Held until the transaction
+ * Serializes claims under limits: each counts the jobs that the claims before it have begun. Held until the transaction
  * ends.
  */
 export async function lockClaims(client: PostgresClient, schema: string): Promise<void> {
@@ -79,7 +79,7 @@ const leftAtOnce = 100
 /**
  * Statements of the claim function: removes rows without waiting jobs, which it has passed, from the lists
  * `list_workflows` and `list_pools` as far as they were served before `first_served`, so that the next claims need not
- * pass them. The last row of an application that has a running job becomes one of the list '', which nobody looks at:
+ * pass them. The last row of an application that has a running job becomes one of the list '', which no claim looks at:
  * it keeps the application's place.
  */
 export function leaveTurns(schema: string): string {
@@ -108,8 +108,8 @@ export function leaveTurns(schema: string): string {
 const tidiedAtOnce = 100
 
 /**
- * Removes rows of applications without waiting and running jobs, those first that were served longest ago, and adds
- * those of the jobs that have waited longest, where an older node has added none.
+ * Removes rows of applications without waiting and running jobs, longest unserved first, and adds rows for the jobs
+ * that have waited longest, where an older node has added none.
  */
 export async function tidyTurns(pool: PostgresPool, schema: string): Promise<void> {
   const first = (condition: string) =>

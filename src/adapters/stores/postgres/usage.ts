@@ -6,8 +6,8 @@ import { columnText, nowSql } from './job-row.js'
 const daySql = `(${nowSql} / ${dayMs})`
 
 /**
- * For a statement that ends a job: counts what it used in the same write. `changed` is what makes the change and
- * returns a row where it is made.
+ * Makes a statement that ends a job also count the job's usage, in the same write. `changed` makes the change and
+ * returns a row if it was made.
  */
 export function countingUsage(
   schema: string,
@@ -22,7 +22,7 @@ export function countingUsage(
     ) SELECT id FROM changed`
 }
 
-/** A query for the time and what the application has used today. */
+/** A query for the time and today's usage of the application. */
 export function readUsage(schema: string, app: string): string {
   return `SELECT ${nowSql}, coalesce(jobs, 0), coalesce(audio_seconds, 0), coalesce(bytes, 0) FROM (SELECT 1) AS one
     LEFT JOIN ${schema}.usage ON app = ${app} AND day = ${daySql}`
@@ -35,7 +35,7 @@ export function addUsedJobs(schema: string, app: string, jobs: string): string {
     ON CONFLICT (app, day) DO UPDATE SET jobs = u.jobs + excluded.jobs`
 }
 
-/** What the application has used today, and the time. */
+/** Today's usage of the application, and the time. */
 export async function usedToday(run: Send, schema: string, app: string): Promise<{ used: Usage; now: number }> {
   const [row] = await run(readUsage(schema, '$1'), [columnText(app)])
   return parseUsage(row)
@@ -45,7 +45,7 @@ export async function countAdded(run: Send, schema: string, app: string, jobs: n
   await run(addUsedJobs(schema, '$1', '$2'), [columnText(app), jobs])
 }
 
-/** Reads what `readUsage` found. */
+/** Parses a row of `readUsage`. */
 export function parseUsage(row: Row = []): { used: Usage; now: number } {
   const [now = 0, jobs = 0, audioSeconds = 0, bytes = 0] = row.map(Number)
   return { now, used: { jobs, audioSeconds, bytes } }

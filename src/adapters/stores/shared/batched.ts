@@ -1,4 +1,4 @@
-/** After this time without an answer, a batch holds no others back: its connection may hang. */
+/** After this time without an answer, a batch no longer blocks others: its connection may hang. */
 const patienceMs = 1000
 
 export interface BatchOptions {
@@ -10,7 +10,7 @@ export interface BatchOptions {
 }
 
 /**
- * Calls that come while others are running are gathered and done in one go, as in a group commit: a lone call is not
+ * Calls that come while others are running are gathered into one batch, as in a group commit: a lone call is not
  * delayed beyond its turn of the event loop, and under load the cost of a round trip is shared.
  *
  * @param run returns a result per item, in their order

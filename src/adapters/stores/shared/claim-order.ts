@@ -22,7 +22,7 @@ export class ClaimOrder<Item> {
   readonly #served = new Map<string, Map<string, List<Item>>>()
   #entered = 0
 
-  /** Enters the item, moves it, or (with null) takes it out; `entry` is what the last call for this item returned. */
+  /** Enters the item, moves it, or (with null) removes it; `entry` is the result of the last call for this item. */
   set(
     group: WaitingGroup,
     entry: DueEntry<Item> | undefined,
@@ -45,9 +45,9 @@ export class ClaimOrder<Item> {
   }
 
   /**
-   * The next item that is due, not in `taken`, and in a group that is open. Counts as its application's turn.
+   * Takes the next item that is due, not in `taken`, and in a group that is open. Counts as its application's turn.
    *
-   * @param isRunning whether something of the application runs, so that it keeps its place among the others
+   * @param isRunning whether a job of the application runs, so that it keeps its place among the others
    */
   take(
     now: number,
@@ -83,9 +83,9 @@ export class ClaimOrder<Item> {
     return Math.min(count, max)
   }
 
-  /** The items that `take` would give one after the other, if all groups were open; at most `max`. */
+  /** The items that `take` would return one after the other, if all groups were open; at most `max`. */
   upcoming(now: number, max: number): Item[] {
-    // However many wait, it looks at no more than four times as many as are wanted.
+    // However many items wait, this looks at no more than four times as many as are wanted.
     for (let most = 1; ; most *= 2) {
       const queues = [...this.#unserved.values(), ...this.#served.values()].map((lists) =>
         [...lists.values()]

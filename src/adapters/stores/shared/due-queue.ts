@@ -1,4 +1,4 @@
-/** An item and its index in the heap of a due queue; kept by whoever entered it. */
+/** An item and its index in the heap of a due queue; kept by the item's owner. */
 export interface DueEntry<Item> {
   readonly item: Item
   at: number
@@ -27,9 +27,9 @@ export class DueQueue<Item> {
   }
 
   /**
-   * Enters the item, moves it, or (with null) takes it out.
+   * Enters the item, moves it, or (with null) removes it.
    *
-   * @param entry what the last call for this item returned
+   * @param entry the result of the last call for this item
    */
   set(entry: DueEntry<Item> | undefined, item: Item, at: number | null): DueEntry<Item> | undefined {
     if (at === null) {
@@ -45,7 +45,7 @@ export class DueQueue<Item> {
     return entry
   }
 
-  /** How many are due. Looks at all. */
+  /** Number of due items. Looks at all items. */
   countDue(now: number): number {
     return this.#heap.reduce((count, { at }) => count + Number(at <= now), 0)
   }
@@ -55,7 +55,7 @@ export class DueQueue<Item> {
     return this.dueEntries(now, limit).map((entry) => entry.item)
   }
 
-  /** Those that `due` shows. */
+  /** The entries of the items that `due` returns. */
   dueEntries(now: number, limit: number): DueEntry<Item>[] {
     const [first] = this.#heap
     if (limit === 1) return first && first.at <= now ? [first] : []

@@ -1,12 +1,12 @@
 import type { DeliverablePage } from '../../../core/engine/ports/job-store.js'
 import { type DueEntry, DueQueue } from './due-queue.js'
 
-/** A due queue for each application, so that one's long queue hides nothing of another's. */
+/** A due queue for each application, so that the long queue of one hides no items of another. */
 export class DueQueues<Item> {
   readonly #queues = new Map<string, DueQueue<Item>>()
   #entered = 0
 
-  /** As `DueQueue.set`. */
+  /** See `DueQueue.set`. */
   set(app: string, entry: DueEntry<Item> | undefined, item: Item, at: number | null): DueEntry<Item> | undefined {
     if (at === null && !entry) return undefined
     const queue = this.#queues.get(app) ?? new DueQueue<Item>(() => this.#entered++)

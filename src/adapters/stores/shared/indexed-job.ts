@@ -24,7 +24,7 @@ const indexedFields = [
 /** @experimental */
 export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]> & RecordSize
 
-/** What its record takes (`recordBytes`), or the fields that this is computed from. */
+/** Bytes of the job's record (`recordBytes`), or the fields that they are computed from. */
 type RecordSize = Partial<Pick<JobRecord, 'params' | 'metadata' | 'copyResultsTo'> & { recordBytes: number }>
 
 /**

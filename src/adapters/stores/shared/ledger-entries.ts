@@ -4,7 +4,7 @@ import { dayOf } from '../../../core/engine/job/quota.js'
 import type { Ledger } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from './plain-copy.js'
 
-/** The entry that a change adds: the job has ended with it. */
+/** The entry that a change adds if it ends the job. */
 export function entryOf(before: Pick<JobRecord, 'status'>, after: JobRecord): LedgerEntry | undefined {
   return isTerminal(before) || !isTerminal(after) ? undefined : (after.settlement ?? undefined)
 }

@@ -3,7 +3,7 @@ import type { Backlog } from '../../../core/engine/ports/job-store.js'
 type Waiting = Omit<Backlog, 'running'>
 type Running = Pick<Backlog, 'workflow' | 'pool' | 'running'>
 
-/** What waits and what runs, put together by workflow and pool, in the order of these. */
+/** Merges waiting and running jobs by workflow and pool, in the order of these. */
 export function mergedBacklog(waiting: readonly Waiting[], running: readonly Running[]): Backlog[] {
   const keyOf = ({ workflow, pool }: Pick<Backlog, 'workflow' | 'pool'>) => `${workflow}\n${pool}`
   const lanes = new Map(waiting.map((lane) => [keyOf(lane), { ...lane, running: 0 }]))

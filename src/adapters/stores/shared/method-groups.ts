@@ -1,10 +1,10 @@
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 
-/** How jobs enter the queue a first time. */
+/** Methods by which jobs enter the queue for the first time. */
 export type JobCreates = Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'>
-/** How jobs enter the queue, a first time or again, and change. */
+/** Methods by which jobs enter the queue, for the first time or again, and change. */
 export type JobEntries = JobCreates & Pick<JobStore, 'apply'>
-/** Who is next. */
+/** Methods for claims, and for the order of waiting jobs. */
 export type JobClaims = Pick<
   JobStore,
   'claim' | 'claimSeveral' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'

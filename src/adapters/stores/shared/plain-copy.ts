@@ -1,15 +1,15 @@
-/** A copy that shares nothing with its original: what a store that writes JSON would read back. */
+/** A copy that shares nothing with its original: the value that a store which writes JSON would read back. */
 export function plainCopy<Value>(value: Value): Value {
   return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as Value)
 }
 
-/** The same for a value that is plain already, as what a store keeps is; takes a tenth of the time. */
+/** Like `plainCopy`, for a value that is plain already, as in a store; takes a tenth of the time. */
 export function copyOfPlain<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
   return Array.isArray(value) ? (value.map(copyOfPlain) as Value) : withOwnFields({ ...value })
 }
 
-/** The same for jobs, which are polled: once V8 has copied objects of five shapes, each takes five times as long. */
+/** `copyOfPlain` for polled jobs: once V8 has copied objects of five shapes, each copy takes five times as long. */
 export function copyOfJob<Job extends object>(job: Job): Job {
   return withOwnFields({ ...job })
 }

@@ -9,7 +9,7 @@ interface Lane {
 
 type Counted = Pick<JobRecord, 'workflow' | 'pool' | 'status'>
 
-/** How many jobs run, by workflow and pool. */
+/** Number of running jobs, by workflow and pool. */
 export class RunningLanes {
   readonly #lanes = new Map<string, Lane>()
 
@@ -18,7 +18,7 @@ export class RunningLanes {
     this.#count(job, 1)
   }
 
-  /** Stops counting it. @param job as it was added */
+  /** Stops counting the job. @param job as it was added */
   remove(job: Counted): void {
     this.#count(job, -1)
   }
@@ -41,7 +41,7 @@ export class RunningLanes {
   }
 }
 
-/** How many of these jobs a rule's target has. */
+/** Number of these jobs that belong to a rule's target. */
 export function begunOf(
   target: RuleTarget,
   begun: ReadonlyMap<string, Pick<JobRecord, 'app' | 'workflow'>> | undefined,

@@ -48,7 +48,7 @@ export class SortedList<Item extends NonNullable<unknown>> {
     }
   }
 
-  /** Backwards from the last item before the first for which `holds` is true. */
+  /** The items backwards from the last one before the first for which `holds` is true. */
   *descendingBefore(holds: (item: Item) => boolean): Generator<Item> {
     const items = this.#items
     for (let index = this.#firstIndex(holds) - 1; index >= 0; index--) {
@@ -57,7 +57,7 @@ export class SortedList<Item extends NonNullable<unknown>> {
     }
   }
 
-  /** Goes back from the end, where new items belong and readers begin, in growing steps, then bisects what is left. */
+  /** Goes back from the end, where new items belong and readers begin, in growing steps, then bisects the rest. */
   #firstIndex(holds: (item: Item) => boolean): number {
     const holdsAt = (index: number) => {
       const item = this.#items[index]

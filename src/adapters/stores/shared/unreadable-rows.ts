@@ -2,12 +2,12 @@ import { type StemworkError, storeUnavailable } from '../../../core/engine/error
 
 /** Beyond this many it is not damage: the records are of another version. */
 const maxRows = 10_000
-/** They may have been repaired since. */
+/** Unreadable rows are tried again after this time: they may have been repaired. */
 const forgetAfterMs = 10 * 60 * 1000
 
 /**
- * Jobs whose rows hold no record that this version can read. They are left out when the store looks for the next job or
- * for what is due, or else they would be found first every time and hide all others.
+ * Jobs whose rows hold no record that this version can read. Searches for the next job or for due jobs leave them out,
+ * or else they would be found first every time and hide all others.
  */
 export class UnreadableRows {
   #since = 0
@@ -19,7 +19,7 @@ export class UnreadableRows {
   }
 
   /**
-   * The rows that can be read; the others are noted. @throws StemworkError `STORE_UNAVAILABLE` when these are too many.
+   * Returns the readable jobs; notes the other rows. @throws StemworkError `STORE_UNAVAILABLE` when these are too many.
    */
   readable<Row, Job>(rows: readonly Row[], idOf: (row: Row) => string, parse: (row: Row) => Job): Job[] {
     return rows.flatMap((row) => {

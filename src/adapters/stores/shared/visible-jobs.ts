@@ -14,7 +14,7 @@ interface Group<Entry extends { job: IndexedJob }> {
   counts: Record<JobStatus, number>
 }
 
-/** Jobs that are looked at in one pass of the event loop: a millisecond or two, where a name is searched for words. */
+/** Jobs that are looked at in one pass of the event loop: a millisecond or two if names are searched for words. */
 const pieceJobs = 500
 
 /** The jobs that readers see, in the order of lists: all but those that are marked deleted. */
@@ -74,13 +74,13 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job; recor
     return this.#byKey.get(keyOf(app, key))?.job
   }
 
-  /** How many run, of an application or of all. */
+  /** Number of running jobs, of an application or of all. */
   running(target: Exclude<RuleTarget, { kind: 'workflow' }>): number {
     const group = target.kind === 'deployment' ? this.#everything : this.#byApp.get(target.id)
     return group?.counts.STARTED ?? 0
   }
 
-  /** How many of an application are queued. */
+  /** Number of queued jobs of an application. */
   queued(app: string): number {
     return this.#byApp.get(app)?.counts.QUEUED ?? 0
   }
@@ -118,14 +118,14 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job; recor
   }
 
   /**
-   * Calls `visit` for the jobs that match, newest first, until it returns false. After every few hundred that were
-   * looked at, other work has its turn; each job is seen as it is then.
+   * Calls `visit` for the jobs that match, newest first, until it returns false. After every few hundred jobs, other
+   * work has its turn; each job is seen as it is then.
    */
   async each(query: JobQuery, after: JobPage['after'], visit: (job: Job) => boolean): Promise<void> {
     const candidates = this.#candidates(query)
     const { createdAfter = -Infinity, createdBefore = Infinity } = query
     const matches = matcherOf(query)
-    /** Where a piece of them ended; `undefined`: that was the last. */
+    /** Visits a piece of the jobs. Returns where it ended; `undefined`: that was the last piece. */
     const piece = (from: JobPage['after']): JobPage['after'] => {
       let looked = 0
       const newest = candidates.descendingBefore(
@@ -168,7 +168,7 @@ function compareJobs(a: { createdAt: number; id: string }, b: { createdAt: numbe
   return a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
 }
 
-/** Neither part can imitate the other's end: the length comes first. */
+/** The length comes first, so that no other application and key have the same text. */
 function keyOf(app: string, key: string): string {
   return `${app.length}:${app}${key}`
 }

@@ -3,7 +3,7 @@ import { servesPool } from '../../../core/engine/job/pool.js'
 import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import type { Claimable } from '../../../core/engine/ports/job-store.js'
 
-/** What a claim asks for. */
+/** Conditions of a claim. */
 export type Wanted = Omit<Claimable, 'id'>
 
 /** Whether a job is of the applications, workflows and pools that a claim asks for. */

@@ -7,7 +7,7 @@ import type { JobRows } from './job-rows.js'
 import { parseRecord } from './record.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
-/** Jobs of one turn, which holds the event loop for 2 to 5 ms. Afterwards, others have it for as long. */
+/** Jobs of one turn, which blocks the event loop for 2 to 5 ms. Afterwards, other work has it for as long. */
 const jobsAtOnce = 20
 
 const sliceSchema = z.array(jobRecordSchema)
@@ -19,9 +19,9 @@ interface Written {
 }
 
 /**
- * Jobs of batches, which would hold the event loop for too long if all of them got their rows at once. One short
- * transaction stores their records, slice by slice, in a table of their own: from then on they exist, whatever happens
- * to the process. Each slice then becomes rows in a transaction of its own. Until all have, lists and counts of their
+ * Jobs of batches. Inserting all of their rows at once would block the event loop for too long. One short transaction
+ * stores their records, slice by slice, in a table of their own: from then on they exist, whatever happens to the
+ * process. Each slice then becomes rows in a transaction of its own. Until all have, lists and counts of their
  * application wait.
  */
 export class BatchIntake {
@@ -32,14 +32,14 @@ export class BatchIntake {
   readonly #settling = new Map<string, Promise<void>>()
   readonly #turns = new PQueue({ concurrency: 1 })
 
-  /** Gives their rows to the jobs that a killed process left without. */
+  /** Inserts the rows of jobs that a killed process left without. */
   constructor(database: SqliteDatabase, rows: JobRows) {
     this.#database = database
     this.#rows = rows
     while (this.#settleSlice(null)) continue
   }
 
-  /** Writes the records of jobs, which takes as long as storing them. */
+  /** Serializes jobs, which takes as long as storing them. */
   async written(jobs: readonly JobRecord[]): Promise<Written[]> {
     const all: Written[] = []
     const write = (job: JobRecord): Written => {
@@ -50,7 +50,7 @@ export class BatchIntake {
     return all
   }
 
-  /** One after another, of whichever application, with a rest afterwards. */
+  /** Runs one piece of work after another, of whichever application, and rests for as long afterwards. */
   async inTurn<Result>(work: () => Result): Promise<Result> {
     return await this.#turns.add(async () => {
       const startedAt = performance.now()
@@ -100,7 +100,7 @@ export class BatchIntake {
     return undefined
   }
 
-  /** Resolves once all jobs of the application have rows; for all applications, also where that fails for some. */
+  /** Resolves once all jobs of the application have rows; without `app`, those of all, even if some fail. */
   async settle(app?: string): Promise<void> {
     if (app === undefined) await Promise.allSettled([...this.#open.keys()].map((each) => this.settle(each)))
     else if (this.#open.has(app)) await this.#settleAll(app)
@@ -120,12 +120,12 @@ export class BatchIntake {
     return settling
   }
 
-  /** Where this fails, the next call of `settle` goes on. */
+  /** If this fails, the next call of `settle` continues. */
   async #settleSlices(app: string): Promise<void> {
     while (await this.inTurn(() => this.#settleSlice(app))) continue
   }
 
-  /** Makes the rows of the first slice, of this application or any; returns whether there was one. */
+  /** Inserts the rows of the first slice, of this application or any; returns whether there was one. */
   #settleSlice(app: string | null): boolean {
     const slice = this.#database.get<{ id: number; jobs: string }>(
       'SELECT id, jobs FROM intake WHERE ? IS NULL OR app = ? ORDER BY id LIMIT 1',

@@ -7,9 +7,9 @@ const sayEachMs = 1000
 
 export const countUnfilledSql = 'SELECT count(*) AS of FROM jobs WHERE search IS NULL'
 
-/** Gives rows of an earlier version their text for searches. Continues where a killed process stopped. */
+/** Fills in the searched text of rows of an earlier version. Continues where a killed process stopped. */
 export function fillSearch(database: Database.Database, logger: Logger): void {
-  // By the index of these rows: nearly always there are none.
+  // Uses the index of these rows: nearly always there are none.
   const { of } = database.prepare(countUnfilledSql).get() as { of: number }
   // In the order of the table, in which neighbours share pages: a third of the time that the order of ids takes.
   const find = database.prepare(

@@ -51,7 +51,7 @@ const recordsSql = `
 function queue({ rows, database, clock }: JobTables, max: number): { running: JobRecord[]; waiting: JobRecord[] } {
   const now = clock()
   const upcoming = (unreadable: readonly string[]) => {
-    // However many wait, it looks at no more than four times as many as are wanted.
+    // However many jobs wait, this looks at no more than four times as many as are wanted.
     for (let most = 1; ; most *= 2) {
       const ids = database
         .all<{ id: string }>(upcomingSql, [now, max, now, JSON.stringify(unreadable), most, max])
@@ -65,7 +65,7 @@ function queue({ rows, database, clock }: JobTables, max: number): { running: Jo
   }
 }
 
-/** Who is next. */
+/** Claims, and the order of waiting jobs. */
 export function jobClaims(tables: JobTables): JobClaims {
   const { database, rows, clock } = tables
   const rules = schedulingRules(database)

@@ -9,7 +9,7 @@ import type { SqliteDatabase } from './sqlite-database.js'
 import { writeDocument } from './sqlite-documents.js'
 import type { UsageTable } from './usage.js'
 
-/** What the groups of the store's methods share. */
+/** Parts that the groups of the store's methods share. */
 export interface JobTables {
   database: SqliteDatabase
   rows: JobRows
@@ -29,7 +29,7 @@ export function jobCreates(tables: JobTables, idempotencyMs: number): JobCreates
         if (job.idempotency) {
           const first = withIdempotencyKey(job.app, job.idempotency.key, now)
           if (first) return { job: first, created: false }
-          // An expired key is taken from its job, so that this one can have it.
+          // An expired key is taken from its job, so that the new job can have it.
           database.write('UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?', [
             job.app,
             job.idempotency.key,
@@ -88,7 +88,7 @@ export function admit(
   usage.take(app, clock(), quota, more)
 }
 
-/** Whether that many jobs of the application are queued; looks at no more. */
+/** Whether at least `limit` jobs of the application are queued; looks at no more. */
 function hasQueued(database: SqliteDatabase, app: string, limit: number): boolean {
   if (!Number.isFinite(limit)) return false
   if (limit <= 0) return true

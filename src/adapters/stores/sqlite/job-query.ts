@@ -32,7 +32,7 @@ const conditions: ByFilter<Condition> = {
   },
 }
 
-/** The plus keeps SQLite from searching by the column. */
+/** The plus keeps SQLite from using an index of the column. */
 function unindexed<Value>(condition: (value: Value) => Condition): (value: Value) => Condition {
   return (value) => {
     const [text, ...values] = condition(value)
@@ -40,13 +40,13 @@ function unindexed<Value>(condition: (value: Value) => Condition): (value: Value
   }
 }
 
-/** For lists, which would be found by status and sorted. */
+/** For lists, which SQLite would otherwise find by status and sort. */
 const listConditions: ByFilter<Condition> = { ...conditions, statuses: unindexed(conditions.statuses) }
 /** For a batch: its jobs are fewer than those of a workflow. */
 const batchConditions: ByFilter<Condition> = { ...conditions, workflows: unindexed(conditions.workflows) }
 /** For the jobs that ended in some time. */
 const spanConditions: ByFilter<Condition> = { ...batchConditions, batchName: unindexed(conditions.batchName) }
-/** Likewise in the whole store: its index is without the status. */
+/** The same in the whole store, whose index is without the status. */
 const spanOfAllConditions: ByFilter<Condition> = { ...spanConditions, statuses: unindexed(conditions.statuses) }
 /** For a stretch of jobs in the order of their creation. */
 const stretchConditions: ByFilter<Condition> = {
@@ -75,7 +75,7 @@ export function dueSql(
   }
 }
 
-/** With the time in ?1. */
+/** Conditions with the time in ?1. */
 const dueConditions: Record<DueReason, [condition: string, order?: string]> = {
   lapsed: ['lapses_at <= ?1', 'ORDER BY lapses_at'],
   abandoned: [
@@ -85,13 +85,13 @@ const dueConditions: Record<DueReason, [condition: string, order?: string]> = {
   ],
   deleted: ['deleted = 1'],
   expired: ['removable_at <= ?1', 'ORDER BY removable_at'],
-  // Deadlines of jobs that wait alone: the others are in no index.
+  // Only deadlines of waiting jobs: the others are in no index.
   overdue: ['deadline <= ?1 AND waiting_since IS NOT NULL', 'ORDER BY deadline'],
 }
 
 /**
- * Rows of `id, record`. Goes from application to application in the index, so that the jobs of one cost nothing where
- * those of others are wanted.
+ * Rows of `id, record`. Skips from application to application in the index, so that jobs of unwanted applications cost
+ * nothing.
  */
 export function deliverableSql(
   now: number,
@@ -113,7 +113,7 @@ export function deliverableSql(
   }
 }
 
-/** Jobs that come after one in a list, up to and with another. */
+/** Jobs in the order of lists after one job, up to and including another. */
 export interface Stretch {
   after: JobPage['after']
   last?: JobPage['after']
@@ -126,7 +126,7 @@ function within({ after, last }: Stretch): Condition[] {
   ]
 }
 
-/** The place of the last of so many jobs. */
+/** The place of the last of `jobs` jobs. */
 export function stretchEndSql(app: string | undefined, after: JobPage['after'], jobs: number): Sql {
   const { text, values } = where([...eachFilter({ app }, conditions), ...within({ after })])
   return {
@@ -135,7 +135,7 @@ export function stretchEndSql(app: string | undefined, after: JobPage['after'], 
   }
 }
 
-/** Whether a list may have to pass, or to sort, any number of jobs that it does not want: no index has its order. */
+/** Whether a list may have to skip or sort any number of unwanted jobs: no index has its order. */
 export function passesMany(query: JobQuery): boolean {
   const { app, statuses, workflows, batchName, uploadKey, search } = query
   if (search !== undefined) return true
@@ -146,7 +146,7 @@ export function passesMany(query: JobQuery): boolean {
   return (workflows ?? batchName) !== undefined || (statuses !== undefined && !isQueued)
 }
 
-/** Likewise of a count, which needs no order. */
+/** The same for a count, which needs no order. */
 export function countPassesMany(query: JobQuery): boolean {
   const { app, workflows, batchName, search } = query
   if (!passesMany(query)) return false
@@ -154,7 +154,7 @@ export function countPassesMany(query: JobQuery): boolean {
   return search !== undefined || narrowing.length > 1 || (app === undefined && workflows !== undefined)
 }
 
-/** The part of such a query for which an index tells whether few jobs are meant; `undefined`: there is none. */
+/** The part of such a query for which an index tells whether few jobs match; `undefined`: there is none. */
 export function narrowPart(query: JobQuery): JobQuery | undefined {
   const { app, statuses, batchName, completedAfter, completedBefore, search } = query
   if (search !== undefined) return undefined

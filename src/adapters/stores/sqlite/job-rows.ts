@@ -53,11 +53,11 @@ const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
 
 export type JobRows = ReturnType<typeof jobRows>
 
-/** The rows of jobs: the record, and beside it the columns that something is searched or ordered by. */
+/** The rows of jobs: the record, with columns for searching and ordering. */
 export function jobRows(database: SqliteDatabase) {
   const unreadable = new UnreadableRows()
 
-  /** A damaged record is an error of its own job, not of those after it. */
+  /** Parses rows: a damaged record is an error of its own job only. */
   const readable = (rows: readonly FoundRow[]) =>
     unreadable.readable(
       rows,
@@ -65,13 +65,13 @@ export function jobRows(database: SqliteDatabase) {
       ({ record }) => parse(record),
     )
 
-  /** The first of these IDs that a row has. */
+  /** The first of these IDs for which there is a row. */
   const firstOf = (ids: readonly string[]) => {
     const sql = 'SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?)) LIMIT 1'
     return database.get<{ id: string }>(sql, [JSON.stringify(ids)])?.id
   }
 
-  /** Returns the record as it is stored. */
+  /** Inserts the rows of a job and returns its record as stored. */
   const insertRow = (job: JobRecord) => {
     const { id, app, uploads } = job
     const record = JSON.stringify(job)
@@ -92,13 +92,13 @@ export function jobRows(database: SqliteDatabase) {
       return unreadable.ids
     },
 
-    /** Also a job that is marked deleted. */
+    /** Reads a job, even one marked deleted. */
     read(id: string): JobRecord | undefined {
       const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ?', [id])
       return row && parse(row.record)
     },
 
-    /** The jobs that the statement finds; those that cannot be read are passed to it, and others come instead. */
+    /** Returns the jobs that the statement finds; unreadable ones are passed to it, and others come instead. */
     select(statementWithout: (unreadable: readonly string[]) => Sql): JobRecord[] {
       for (;;) {
         const { text, values } = statementWithout(unreadable.ids)

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { storeUnavailable } from '../../../core/engine/errors.js'
 
-/** A record as it was written; what lies in the file may have been changed by others, so it is checked. */
+/** Parses a record and checks it, because others may have changed the file. */
 export function parseRecord<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> {
   try {
     return schema.parse(JSON.parse(text))

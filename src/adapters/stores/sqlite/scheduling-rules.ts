@@ -10,7 +10,7 @@ import { ruleOfRow } from '../shared/rule-of-row.js'
 import { mayBegin, type Wanted } from '../shared/wanted.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
-/** What a claim asks for, under the rules. */
+/** Conditions of a claim, and the rules. */
 export type WantedByRules = Wanted & { rules: readonly SchedulingRule[] }
 
 interface Row {
@@ -43,7 +43,7 @@ export function schedulingRules(database: SqliteDatabase) {
     /** Whether a job is among those wanted, and no rule holds it back. */
     mayBegin: (job: JobRecord, wanted: WantedByRules) => mayBegin(job, wanted, running),
 
-    /** What is closed to queued jobs: applications, and workflows (or all but the wanted ones); or everything. */
+    /** Targets closed to queued jobs: applications, and workflows (or all but the wanted ones); or everything. */
     closed({ exceptApps = [], workflows, belowRunning, rules }: WantedByRules) {
       const held = rules
         .filter(

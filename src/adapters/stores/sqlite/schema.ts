@@ -3,8 +3,8 @@ import { ledgerSchema } from './ledger-schema.js'
 /**
  * The steps from an empty file to the current schema; the file's `user_version` says how many are done. Append only.
  *
- * A row is the record as JSON, and beside it the columns that something is searched or ordered by. Columns of times are
- * null where the job is not to be found, and their indexes hold only the jobs that become due at some time.
+ * A row has the record as JSON, and columns for searching and ordering. Columns of times are null where the job must
+ * not be found, and their indexes hold only jobs that become due at some time.
  */
 export const migrations: readonly string[] = [
   `
@@ -81,7 +81,7 @@ export const migrations: readonly string[] = [
   CREATE TABLE rules (kind TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, max_running INTEGER, 
     PRIMARY KEY (kind, id));
   `,
-  // What an application keeps is a sum over an index, however many results there are.
+  // The bytes of an application's results are a sum over an index, however many results there are.
   `
   ALTER TABLE jobs ADD COLUMN result_bytes INTEGER;
   UPDATE jobs SET result_bytes = (SELECT coalesce(sum(json_extract(output.value, '$.bytes')), 0)
@@ -120,14 +120,14 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_deliverable ON jobs (app, deliverable_at, id) WHERE deliverable_at IS NOT NULL;
   `,
   ledgerSchema,
-  // What is searched, folded; in the index, so that it is read without the rows. `fillSearch` fills it.
+  // The searched text, folded; in the index, so that it is read without the rows. `fillSearch` fills it.
   `
   ALTER TABLE jobs ADD COLUMN search TEXT;
   DROP INDEX jobs_by_app;
   CREATE INDEX jobs_by_app ON jobs (app, created_at, id, search) WHERE deleted = 0;
   CREATE INDEX jobs_unfolded ON jobs (id) WHERE search IS NULL;
   `,
-  // What the records of an application take: a sum that is kept, as reading all of them would hold the event loop.
+  // Bytes of an application's records: a stored sum, as reading all records would block the event loop.
   `
   ALTER TABLE jobs ADD COLUMN record_bytes INTEGER NOT NULL DEFAULT 0;
   UPDATE jobs SET record_bytes = length(record);
@@ -149,7 +149,7 @@ export const migrations: readonly string[] = [
   `,
   // Jobs that exist and have no rows yet; see `BatchIntake`.
   'CREATE TABLE intake (id INTEGER PRIMARY KEY, app TEXT NOT NULL, jobs TEXT NOT NULL)',
-  // What the results of an application take: likewise a sum that is kept.
+  // Bytes of an application's results: a stored sum, too.
   `
   ALTER TABLE kept_records ADD COLUMN result_bytes INTEGER NOT NULL DEFAULT 0;
   INSERT INTO kept_records (app, bytes, result_bytes)

@@ -15,8 +15,8 @@ export type Value = string | number | null
  * microseconds. A function that is passed to `transaction` runs without a break, so reading and writing in it need no
  * other lock.
  *
- * A commit survives the death of the process, kill -9 included, but is left to the system to put on the disk: waiting
- * for that here would stop the event loop for as long as the disk is busy. What a power cut must not forget waits for
+ * A commit survives the death of the process, kill -9 included, but the system writes it to the disk later: waiting for
+ * that here would block the event loop for as long as the disk is busy. Changes that must survive a power cut wait for
  * `durable`.
  */
 export class SqliteDatabase {
@@ -66,7 +66,7 @@ export class SqliteDatabase {
     this.#run(() => void this.#prepare(sql).run(values))
   }
 
-  /** All writes of `body`, or none. */
+  /** Commits all writes of `body`, or none. */
   transaction<Result>(body: () => Result): Result {
     return this.#run(() => {
       this.#database.exec('BEGIN IMMEDIATE')
@@ -137,7 +137,7 @@ export class SqliteDatabase {
         {},
         'The job database is being upgraded. This takes up to a minute per GB; this process does nothing else then.',
       )
-      // Temporary data would otherwise be in memory, as much as the file has.
+      // Otherwise temporary data would be in memory, as much as the file has.
       const folder = dirname(path).replaceAll("'", "''")
       this.#database.exec(`PRAGMA temp_store = FILE; PRAGMA temp_store_directory = '${folder}'`)
     }
@@ -160,7 +160,7 @@ function makePrivate(path: string): void {
   try {
     chmodSync(path, 0o600)
   } catch (error) {
-    // The file is another user's, who shares it: its rights are not ours to change.
+    // The file belongs to another user, who shares it: its rights are not ours to change.
     if (codeOf(error) !== 'EPERM') throw error
   }
 }

@@ -7,7 +7,7 @@ interface Row {
   value: string
 }
 
-/** The driver ends a text at its first U+0000, but not bytes. */
+/** The driver cuts off a text at its first U+0000, but not bytes. */
 const columns = 'CAST(key AS BLOB) AS key, version, value'
 
 export function sqliteDocuments(database: SqliteDatabase, clock: () => number): DocumentStore {

@@ -25,7 +25,7 @@ import { sqliteLedger } from './sqlite-ledger.js'
 import { usageTable } from './usage.js'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Records are read, changed and written without a break in between, in a process that has the file to itself. */
+/** Reads, changes and writes records without a break in between, in a process that has the file to itself. */
 export function sqliteJobs(
   database: SqliteDatabase,
   { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
@@ -51,7 +51,7 @@ function jobLists({ database, rows, intake }: JobTables): JobLists {
     return database.get<{ count: number }>(text, values)?.count ?? 0
   }
 
-  /** What an application keeps: sums that triggers keep. */
+  /** Bytes that an application stores: sums that triggers maintain. */
   const kept = (column: 'bytes' | 'result_bytes', app: string) =>
     database.get<{ bytes: number }>(`SELECT ${column} AS bytes FROM kept_records WHERE app = ?`, [app])?.bytes ?? 0
 
@@ -120,7 +120,7 @@ function jobChanges(tables: JobTables): Pick<JobStore, 'apply'> {
   }
 }
 
-/** As bytes: the driver ends a text at its first U+0000. */
+/** As bytes: the driver cuts off a text at its first U+0000. */
 const returningId = 'RETURNING CAST(id AS BLOB) AS id'
 interface PurgedRow {
   id: ArrayBuffer
@@ -163,15 +163,15 @@ function jobSweep({ database, rows, clock }: JobTables): JobSweep {
   }
 }
 
-/** Where no index helps, each job is looked at until there are enough: this many at a time, which takes up to 5 ms. */
+/** Jobs in a stretch, which takes up to 5 ms: where no index helps, each job is read until enough are found. */
 export const jobsAtOnce = 1000
-/** Afterwards, others have the event loop for so many times as long. */
+/** Rest after each stretch, as a multiple of its time, for other work. */
 const restShare = 4
 
 /**
- * Goes through the jobs of an application, or of all, from the newest on, in stretches.
+ * Goes through the jobs of an application, or of all, in stretches, newest first.
  *
- * @param page which of them were created when they should be, and come after which
+ * @param page when the jobs were created, and after which job they come
  * @param look returns whether it has found enough
  */
 export async function inStretches(

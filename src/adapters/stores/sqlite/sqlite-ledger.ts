@@ -3,7 +3,7 @@ import { dayMs } from '../../../core/engine/job/quota.js'
 import type { Ledger } from '../../../core/engine/ports/job-store.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
-/** What one end adds is written by a trigger of the jobs' table: in the transaction that ends the job. */
+/** A trigger of the jobs' table writes the entries, in the transaction that ends the job. */
 export function sqliteLedger(database: SqliteDatabase): Ledger {
   return {
     async entries({ fromDay, toDay, app, after, limit }) {

@@ -5,20 +5,20 @@ import { promisify } from 'node:util'
 const datasync = promisify(fdatasync)
 
 /**
- * A file that others write, and that is flushed to disk outside the event loop. Those who ask while the disk is busy
- * share the next sync.
+ * A file that others write, and that is flushed to disk outside the event loop. Calls while the disk is busy share the
+ * next sync.
  */
 export function syncedFile(path: string) {
-  // Windows syncs only what was opened for writing.
+  // Windows syncs only files that were opened for writing.
   const descriptor = openSync(path, 'r+')
   syncName(path)
   let running: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
   let isClosed = false
   return {
-    /** Resolves once the disk has all that was written before the call. */
+    /** Resolves once everything written before the call is on the disk. */
     sync(): Promise<void> {
-      // A running sync may have missed what was written since it began.
+      // A running sync may have missed writes since it began.
       next ??= running
         .catch(() => {})
         .then(() => {

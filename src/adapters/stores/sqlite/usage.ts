@@ -3,7 +3,7 @@ import type { SqliteDatabase } from './sqlite-database.js'
 
 export type UsageTable = ReturnType<typeof usageTable>
 
-/** What applications have used, by day; to be called in the transaction that uses it. */
+/** Usage of applications, by day; its methods are called in the transaction of the use. */
 export function usageTable(database: SqliteDatabase) {
   const read = (app: string, now: number): Usage => {
     const row = database.get<Usage>(
