@@ -135,6 +135,7 @@ export class LiveSession {
   /** The protocol allows a reason of at most 123 bytes. */
   #close(code: number, reason: string): void {
     this.#stopped.abort()
-    this.#socket.close(code, reason.slice(0, 120))
+    // As part of a stream, so that a character that was cut is left out.
+    this.#socket.close(code, new TextDecoder().decode(Buffer.from(reason).subarray(0, 123), { stream: true }))
   }
 }

@@ -7,6 +7,7 @@ import { text as textOf } from 'node:stream/consumers'
 import { setImmediate as immediate, setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { StemworkError } from '../../../src/core/engine/errors.js'
 import type { EngineSettings } from '../../../src/core/engine/options.js'
 import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { liveService } from '../../../src/live.js'
@@ -381,6 +382,21 @@ describe('a client', () => {
     expect(waiting).toBeGreaterThan(500)
     // What was read from the connection at once comes in any case: 64 KiB, of 7 bytes each.
     expect(waiting).toBeLessThan(11_000)
+  })
+
+  test('is told what the host refuses, in any language', async () => {
+    const live = await startLive(async function* (samples) {
+      for await (const bytes of samples) {
+        if (bytes.length > 0) throw new StemworkError('BAD_INPUT', 'このストリームは再生できません。'.repeat(9))
+        yield { bytes, seconds: 0, isLate: false }
+      }
+    })
+    const client = await opened(live)
+    client.send(new Uint8Array(secondBytes))
+    expect(await received(client)).toMatchObject({
+      code: 1007,
+      reason: 'このストリームは再生できません。'.repeat(3).slice(0, 40),
+    })
   })
 
   test('that sends next to nothing loses its stream', async () => {
