@@ -395,7 +395,7 @@ describe('a client', () => {
     client.send(new Uint8Array(secondBytes))
     expect(await received(client)).toMatchObject({
       code: 1007,
-      reason: 'このストリームは再生できません。'.repeat(3).slice(0, 40),
+      reason: 'このストリームは再生できません。'.repeat(3).slice(0, 41),
     })
   })
 
