@@ -9,7 +9,7 @@ export function keepsInputs(job: Pick<JobRecord, 'status' | 'expiresAt'>, now: n
   return job.status === 'FAILED' && job.expiresAt !== null && job.expiresAt > now
 }
 
-/** Whether the work of its attempts is still kept: not if a retry would fail again or come too late. */
+/** Whether the work of its attempts is still kept: only if the service failed or an attempt took too long. */
 export function keepsWork(job: Pick<JobRecord, 'status' | 'expiresAt' | 'error'>, now: number): boolean {
   return keepsInputs(job, now) && isWorthKeeping(job.error)
 }
