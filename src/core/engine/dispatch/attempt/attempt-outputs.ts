@@ -8,7 +8,7 @@ import { copyResult } from './copy-results.js'
 
 export interface PublishContext {
   blobs: BlobStore
-  /** For copies to the client's own addresses. */
+  /** For copies to the client's URLs. */
   policy: EngineOptions['fetch']
   signal: AbortSignal
   /** Called before each file. */
@@ -16,7 +16,7 @@ export interface PublishContext {
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** Stores the outputs under this claim's own prefix. They become the job's results when the record names them. */
+/** Stores the outputs under this claim's prefix. They become the job's results when the record names them. */
 export async function publishOutputs(
   result: WorkResult,
   job: JobRecord,
@@ -37,7 +37,7 @@ export async function publishOutputs(
     const isTaken = Object.values(outputs).some((other) => other.key.toLowerCase() === usual.toLowerCase())
     const key = isTaken ? `${attemptPrefix(job)}${name}-${fileName}` : usual
     const options = { contentType, signal, app: job.app }
-    // A composition may publish a file of a step under several names: only the last may take it away.
+    // A composition may publish a file of a step under several names: only the last may move it away.
     const isNeeded = files.slice(index + 1).some(([, { path }]) => path === file.path)
     await throughOutage(() =>
       blobs.putFile && !isNeeded ? blobs.putFile(key, file.path, options) : putCopy(blobs, key, file.path, options),
