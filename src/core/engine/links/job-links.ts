@@ -56,7 +56,7 @@ export class JobLinks {
     return (await this.#documents.get(kind, keyOf(jobId, id))) !== undefined
   }
 
-  /** Counts another opening of the link. */
+  /** Counts one more person who opened the link. */
   async countOpen(jobId: string, id: string): Promise<void> {
     const key = keyOf(jobId, id)
     for (;;) {
