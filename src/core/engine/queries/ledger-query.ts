@@ -15,7 +15,7 @@ const entriesSchema = z.strictObject({
   after: z.object({ endedAt: z.number(), id: z.string() }).optional(),
 })
 
-/** Times in epoch milliseconds; the UTC days that contain them are included. */
+/** Times are epoch milliseconds; the UTC days that contain them are included. */
 export type UsageTotalsQuery = z.input<typeof totalsSchema>
 export type UsageEntriesQuery = z.input<typeof entriesSchema>
 
@@ -29,7 +29,7 @@ export async function usageTotals(jobs: JobStore, query: UsageTotalsQuery): Prom
   })
 }
 
-/** Without the error of additions, which no bill should show: 0.3 instead of 0.30000000000000004. */
+/** Removes the rounding error of additions, which no bill should show: 0.3 instead of 0.30000000000000004. */
 const inMicroseconds = (seconds: number) => Math.round(seconds * 1e6) / 1e6
 
 /** See `JobEngine.usageEntries`. */
