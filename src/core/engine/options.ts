@@ -15,7 +15,7 @@ const seconds = 1000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 const days = 24 * hours
-// A thousand years: some clients cannot read dates far beyond, and JavaScript cannot represent dates further still.
+// A thousand years: many clients cannot parse much later dates, and JavaScript cannot represent the latest ones.
 const milliseconds = whole.max(365_000 * days)
 export const nicenessSchema = z.number().int().min(-20).max(19).default(10)
 

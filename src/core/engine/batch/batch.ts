@@ -34,7 +34,7 @@ export type Batch = z.infer<typeof batchSchema>
 export interface BatchStatus {
   name: string
   app: string
-  /** Its jobs by status, counted up to 10,000 each. */
+  /** Number of its jobs, counted up to 10,000 for each status. */
   total: number
   counts: Record<JobStatus, number>
   /** 0..1 over all jobs; an ended job counts as done. */

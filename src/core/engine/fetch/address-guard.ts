@@ -4,7 +4,7 @@ import { allowList } from './allow-list.js'
 import { specialRange } from './address-ranges.js'
 import { blocked, downloadFailed } from './fetch-failure.js'
 
-/** Which addresses may be reached on behalf of clients. By default, public ones on ports 80 and 443. */
+/** Policy for addresses that may be reached on behalf of clients. Default: public ones on ports 80 and 443. */
 export interface AddressPolicy {
   /** Allows every address, and every port of non-public ones. For development only. Default: false. */
   allowPrivate?: boolean
@@ -30,7 +30,7 @@ export interface AddressPolicy {
 /** A URL that passed the check. */
 export interface Target {
   url: URL
-  /** Without brackets and without a trailing dot. */
+  /** Host name or IP address, without brackets and trailing dot. */
   host: string
   port: number
   secure: boolean

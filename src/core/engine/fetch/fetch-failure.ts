@@ -1,6 +1,6 @@
 import { StemworkError } from '../errors.js'
 
-/** One text for refused, blocked and timed out: more detail would let a client map the service's network. */
+/** One text for refused, blocked and timed-out requests: more detail would let a client map the service's network. */
 const unreachable =
   'The URL could not be fetched. It must be reachable from the public internet by http or https on the usual ports; ' +
   'check it and try again.'

@@ -134,7 +134,7 @@ const jobFields = z.object({
   history: z.array(pastAttemptSchema).default([]),
   /** How often the job was retried after it FAILED. */
   retries: z.number().int().nonnegative().default(0),
-  /** The client's earliest start: the job is not claimed before; 0: none. */
+  /** Earliest start, as the client requested; 0: none. */
   notBefore: z.number(),
   /** When the next attempt is due, after one that failed or was suspended; null before that. */
   dueAt: z.number().nullable().default(null),

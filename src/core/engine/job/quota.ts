@@ -14,7 +14,7 @@ export const limitsSchema = quotaSchema.extend({ maxQueuedJobs: z.number().posit
 export type Limits = z.infer<typeof limitsSchema>
 
 const figure = z.number().int().nonnegative().nullable().optional()
-/** New values of some limits; null restores the default for all applications. */
+/** New values of some limits; null restores the default. */
 export const limitChangeSchema = z.strictObject({
   maxQueuedJobs: z.number().int().positive().nullable().optional(),
   jobs: figure,

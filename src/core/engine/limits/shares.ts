@@ -51,9 +51,9 @@ const mostRecent = 64
 
 /**
  * Divides scarce units among applications, even if many ask for more than they need. The application that holds the
- * fewest units is next; among equals, the one that got the fewest lately, so that an occasional user waits for a free
- * unit only and not behind the constantly busy; then the one served longest ago. Some units are reserved for
- * applications that hold none; once these are gone, too, the largest holder loses its latest unit to a newcomer.
+ * fewest units is next; among equals, the one that got the fewest lately, so that an occasional user waits only for a
+ * free unit, not behind constantly busy ones; then the one served longest ago. Some units are reserved for applications
+ * that hold none; once these are gone, too, the largest holder loses its latest unit to a newcomer.
  */
 export class Shares {
   readonly #total: number
@@ -192,7 +192,7 @@ export class Shares {
     }
   }
 
-  /** Whether an application may have a unit that others wait for: the reserve is for those that ask seldom. */
+  /** Whether an application may get a unit in its turn: the reserve is for those that seldom ask. */
   #isNext(app: string): boolean {
     if (!this.hasRoom(app)) return false
     const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2 || this.asksMoreThanAverage(app)

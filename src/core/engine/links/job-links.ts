@@ -34,7 +34,7 @@ export class JobLinks {
     const createdAt = await this.#clock.time()
     const link = { id: randomUUID(), createdAt, expiresAt: createdAt + expiresInMs, opens: 0 }
     await this.#documents.put({ kind, key: keyOf(jobId, link.id), value: link, ttlMs: expiresInMs })
-    // Other links may have been made at the same time: a link beyond the limit could be in no list to be revoked.
+    // Other links may have been made at the same time: a link beyond the limit would be in no list to revoke it from.
     if ((await this.list(jobId)).length > mostLinks) {
       await this.revoke(jobId, link.id)
       throw tooMany()

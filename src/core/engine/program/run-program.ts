@@ -94,7 +94,7 @@ function cleanEnvironment(directory: string): Record<string, string> {
 
 function startGuard(order: GuardOrder): ChildProcess {
   const guard = spawn(process.execPath, [installedScript('core/engine/program/guard.js')], {
-    // Electron behaves like Node only when told to.
+    // Electron behaves like Node only with this variable.
     env: { ...order.environment, ELECTRON_RUN_AS_NODE: '1' },
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',

@@ -12,7 +12,7 @@ interface InputSources extends Pick<SharedParts, 'blobs' | 'options'> {
   job: JobRecord
   checkpoint: AttemptCheckpoint
   signal: AbortSignal
-  /** As in `FetchTimeouts`. */
+  /** Factor on the minimum rate, as in `FetchTimeouts`. */
   haste?: () => number
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }

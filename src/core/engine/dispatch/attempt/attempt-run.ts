@@ -12,7 +12,7 @@ interface RunContext extends Pick<SharedParts, 'runner' | 'options' | 'logger'> 
   directory: string
   /** Returns kept work of the run or of one step, and the port that keeps more. */
   checkpoint: NonNullable<Parameters<typeof runSteps>[3]['checkpoint']>
-  /** For a workflow that has steps. */
+  /** Keeps the steps of a workflow with steps. */
   steps?: RunSteps & { readonly kept: StepState[] }
   /** Labels that this worker offers to steps. */
   offers?: string[]
