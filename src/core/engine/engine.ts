@@ -191,7 +191,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Deletes a job in any state: it disappears for every reader at once, a running attempt is aborted and its result
+   * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result
    * discarded, and result files and uploaded input are removed. `undefined`: there was no such job.
    */
   delete(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
@@ -199,7 +199,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Runs one job in this process, the given one or the next in turn. Resolves when the job is SUCCEEDED or FAILED,
+   * Runs one job in this process, the named one or the next in turn. Resolves when the job is SUCCEEDED or FAILED,
    * after all retries and waits, including attempts of other workers. `undefined`: no such job (any more), or nothing
    * to run. The signal hands the job back to the queue without counting the attempt.
    *

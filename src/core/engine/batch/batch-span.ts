@@ -2,7 +2,7 @@ import type { JobRecord } from '../job/job.js'
 import type { TraceContext } from '../job/trace-context.js'
 import { traced, type Tracing } from '../ports/tracing.js'
 
-/** Stores the jobs of a request in one span, the parent of their attempts and of the batch's webhook messages. */
+/** Stores the jobs of one request in one span, the parent of their attempts and of the batch's webhook messages. */
 export function inBatchSpan<Result>(
   tracing: Tracing,
   { app, name, jobs }: { app: string; name: string; jobs: readonly JobRecord[] },

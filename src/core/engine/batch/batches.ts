@@ -259,7 +259,7 @@ export class Batches {
     }
   }
 
-  /** The numbers of jobs by status, each counted up to 10,000. */
+  /** The jobs by status, each counted up to 10,000. */
   async #count(app: string, batchName: string): Promise<Record<JobStatus, number>> {
     const { jobs } = this.#ports
     const counted = await Promise.all(

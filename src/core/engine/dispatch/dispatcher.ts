@@ -282,7 +282,7 @@ export class Dispatcher {
     return await this.#claims.next(max, { exceptApps: this.#stages.slowApplications, ...claimable })
   }
 
-  /** As #claimNext, but waits while a lost worker's job may not be taken over yet: the host may not call again. */
+  /** Like #claimNext, but waits while a lost worker's job may not be taken over yet: the host may not call again. */
   async #claimNextSteadily(signal?: AbortSignal): Promise<JobRecord | undefined> {
     for (;;) {
       const [job] = await this.#claimNext(1)

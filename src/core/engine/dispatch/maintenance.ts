@@ -134,7 +134,7 @@ export function engineMaintenance(parts: MaintainedParts) {
     sendWebhooksSoon()
   }
 
-  /** Runs separately from the sweep, which must not wait: many files take minutes. */
+  /** Separate from the sweep, which must not wait: many files take minutes. */
   function beginFileSweep(): void {
     // Less than the timer's interval, because the timer may be early.
     const everyMs = fileSweepMs / 2

@@ -15,8 +15,8 @@ interface RunToEndPorts extends Pick<SharedParts, 'jobs' | 'events'> {
 }
 
 /**
- * Runs a job, attempt by attempt, until it has ended, and waits for attempts of other workers. `undefined`: the job
- * does not exist (any more), or, without an id, there is no job to run.
+ * Runs a job attempt by attempt until it has ended, and waits for attempts of other workers. `undefined`: the job does
+ * not exist (any more), or, without an id, there is nothing to run.
  *
  * @throws the signal's reason; StemworkError `SHUTTING_DOWN`.
  */

@@ -8,7 +8,7 @@ export interface StoreContactParts {
   storageOutageMs: number
 }
 
-/** Share of a lease: a longer gap between two answers may hide an outage. */
+/** As a share of a lease: a longer gap between two answers may hide an outage. */
 const longestGap = 0.6
 /** Share of a lease: grace after its end, in which its worker tries to reach the store again. */
 const grace = 1 / 3

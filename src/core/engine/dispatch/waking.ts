@@ -29,7 +29,7 @@ export type WaitingJob = Pick<JobRecord, 'id' | 'workflow' | 'pool'>
 export class Waking {
   readonly #parts: WakingParts
   readonly #timers = new Set<NodeJS.Timeout>()
-  /** Jobs for which only a few workers have been notified. */
+  /** Jobs of which only a few workers have been notified. */
   readonly #notifiedJobs = new Set<string>()
   #isClosed = false
   /** Whether the last notification failed, which is logged once. */
@@ -64,7 +64,7 @@ export class Waking {
       for (const { address } of firstOf(warm.length > 0 ? warm : able, fewPerJob))
         if (address !== undefined) chosen.add(address)
     }
-    // Workers without an address, or not known yet, can only be notified together with all others.
+    // Workers that have no address, or are not known yet, can only be notified together with all others.
     return chosen.size > 0 && known.length > 2 * chosen.size ? [...chosen] : undefined
   }
 

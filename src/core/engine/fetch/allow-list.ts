@@ -16,7 +16,7 @@ interface Entry {
 export function allowList(entries: readonly string[]) {
   const parsed = entries.map(parse)
   return {
-    /** Whether the host is listed by name. */
+    /** Whether the host is listed by its name. */
     lists(host: string): boolean {
       return parsed.some((entry) => entry.block === undefined && entry.host === host)
     },

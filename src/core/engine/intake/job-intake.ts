@@ -148,7 +148,7 @@ export function jobIntake(parts: IntakeParts) {
   }
 }
 
-/** Stores a new job within a span, which is the parent of its attempts and webhook messages. */
+/** Stores a new job in a span, the parent of its attempts and webhook messages. */
 function inSubmitSpan<Result>(
   tracing: Tracing,
   job: JobRecord,

@@ -26,7 +26,7 @@ export interface SubmitInput {
   batchName?: string | null
   /** Your own labels, which are returned but not interpreted. */
   metadata?: Record<string, string>
-  /** Blob keys of uploaded inputs by param name, used instead of the param's URL. */
+  /** Blob keys of uploaded inputs by param name, which are read instead of the param's URL. */
   uploads?: Record<string, string>
   /** PUT URLs in your own storage by output name, to which results are copied. */
   copyResultsTo?: Record<string, string>
@@ -91,11 +91,11 @@ type ParamsField<Params> = Record<never, never> extends Params ? { params?: Plai
 type Plain<Params> = { [Name in keyof Params]: Params[Name] }
 
 export interface SubmitOptions {
-  /** A transaction of the host: the job becomes visible at its commit, in stores that support this. */
+  /** A transaction of the host: the job becomes visible on commit, in stores that support this. */
   tx?: unknown
   /** Called before a new job is created, but not for a repeated request; `submit` throws its errors. */
   beforeCreate?: () => Promise<void>
-  /** The caller's position in its trace (W3C Trace Context), which the job joins. Default: determined by `tracing`. */
+  /** The caller's position in its trace (W3C Trace Context), which the job joins. Default: what `tracing` finds. */
   trace?: TraceContext
 }
 

@@ -23,7 +23,7 @@ export function retryAt(job: Pick<JobRecord, 'status' | 'dueAt' | 'history'>): n
   return job.status === 'QUEUED' && job.history.at(-1)?.outcome === 'requeued' ? job.dueAt : null
 }
 
-/** When another worker may take over a started job; null for other jobs. */
+/** When another worker may take over a started job; null for others. */
 export function lapsesAt(job: Pick<JobRecord, 'deleted' | 'status' | 'lease'>): number | null {
   if (job.deleted || job.status !== 'STARTED') return null
   return job.lease === null ? 0 : job.lease.until

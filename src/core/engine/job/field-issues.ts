@@ -15,7 +15,7 @@ interface GivenIssue {
   message: string
 }
 
-/** The first issues of a schema check, with bounded text. `prefix` is put before each path. */
+/** The first issues of a schema check, with bounded text. `prefix` goes before each path. */
 export function fieldIssues(issues: readonly GivenIssue[], prefix: readonly string[] = []): FieldIssue[] {
   return issues.slice(0, maxIssues).map(({ path, message }) => ({
     path: shortened([...prefix, ...path].join('.')),

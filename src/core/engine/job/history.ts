@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { inOneLine } from './error-text.js'
 
 const fields = z.object({
-  /** Token of the claim: 1 for the first. */
+  /** The token of its claim: 1 for the first. */
   token: z.number().int().positive(),
   worker: z.string(),
   startedAt: z.number(),

@@ -108,11 +108,11 @@ const jobFields = z.object({
   completedAt: z.number().nullable(),
   /** When the results or, for a FAILED job, the files for a retry are removed; null until the job ends. */
   expiresAt: z.number().nullable(),
-  /** True once retention removed the result files: the job is still listed, its files are answered with 410. */
+  /** True once retention removed the result files: the job is still listed, its files answer 410. */
   expired: z.boolean(),
 
   lease: leaseSchema.nullable(),
-  /** The last fencing token granted; kept when the lease ends. */
+  /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
   /**
    * Claims since work was last kept (`Checkpoint`), or in total, except claims that a shutdown requeued, that were
@@ -147,7 +147,7 @@ const jobFields = z.object({
   /** Within its application: jobs with a higher priority are claimed first. */
   priority: prioritySchema.default(0),
   cancelRequested: z.boolean(),
-  /** Set first by a delete; the record is invisible from then on, and is purged after its blobs are removed. */
+  /** Set first by a delete; the record is invisible from then on and is purged after its blobs are gone. */
   deleted: z.boolean(),
   /** The usage ledger's entry for the end of the job; null until then. */
   settlement: ledgerEntrySchema.nullable().default(null),

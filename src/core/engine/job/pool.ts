@@ -35,8 +35,8 @@ export function hasAmounts(labels: readonly string[]): boolean {
 }
 
 /**
- * The labels that a worker offers while it runs jobs of these pools. An amount becomes one label for every number of
- * units up to the free ones, so that a store only compares labels.
+ * The labels that a worker offers while it runs jobs of these pools. An amount becomes a label for every number of
+ * units up to those that are free, so that a store only compares labels.
  */
 export function offered(labels: readonly string[], running: readonly string[]): string[] {
   return labels.flatMap((label) => {

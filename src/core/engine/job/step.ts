@@ -20,7 +20,7 @@ const fields = z.object({
   name: stepNameSchema,
   /** Version of the workflow, or of the work in a composition. Results of another version are ignored. */
   version: z.string(),
-  /** `waiting`: waits for a time or an event. */
+  /** `waiting`: for a time or an event. */
   state: z.enum(['done', 'failed', 'waiting']),
   startedAt: z.number(),
   endedAt: z.number().nullable(),

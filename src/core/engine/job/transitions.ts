@@ -35,7 +35,7 @@ export type JobChange =
     } & HeldClaim)
   /** Ends the claim with results. */
   | ({ kind: 'succeed'; outputs: Record<string, JobOutput>; details: Record<string, unknown> } & EndedRun)
-  /** Ends the claim, and the job, with an error. `failure`: for the operator only. */
+  /** Ends the claim, and the job, with an error. `failure`: for the operator alone. */
   | ({ kind: 'fail'; error: JobError; failure?: string } & EndedRun)
   /** Ends the claim and requeues the job, due in `delayMs`. `onShutdown`: the attempt does not count. */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & EndedAttempt)
@@ -64,7 +64,7 @@ export type JobChange =
   /** Queues a job whose lease ended by `lapsedBefore`, and counts a lapse, so that it no longer counts as running. */
   | { kind: 'release'; lapsedBefore: number }
   /**
-   * Queues a FAILED job again as if it were new. It counts as a new job against `maxQueued` and the quota, which the
+   * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the
    * store checks in the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
    */
   | { kind: 'retry'; maxQueued?: number; quota?: Quota }

@@ -1,7 +1,7 @@
 /**
  * Caches the last result of `read` for a while, but not failures.
  *
- * @param staleMs up to this age, a call returns the old result at once and starts to read a new one. Default: `forMs`.
+ * @param staleMs up to this age, a call returns the old result at once and reads the next one. Default: `forMs`.
  */
 export function remembered<Result>(read: () => Promise<Result>, forMs: number, staleMs = forMs): () => Promise<Result> {
   let last: { at: number; found: Promise<Result> } | undefined

@@ -26,12 +26,14 @@ export interface BlobOptions {
 export interface PutOptions extends BlobOptions {
   /** Any header value; kept unchanged. Default: `application/octet-stream`. */
   contentType?: string
-  /** Refuses to replace an existing blob: throws `ALREADY_EXISTS` and leaves it untouched. */
+  /** Do not replace an existing blob: throws `ALREADY_EXISTS` and leaves it untouched. */
   ifAbsent?: boolean
   signal?: AbortSignal
 }
 
-/** The content of a blob: a stream of bytes (of Node or the web), or all bytes at once; a string is stored as UTF-8. */
+/**
+ * The content of a blob: a stream of bytes (Node's or the web's), or all bytes at once; a string is stored as UTF-8.
+ */
 export type BlobSource = AsyncIterable<Uint8Array> | Uint8Array | string
 
 /**
@@ -111,9 +113,9 @@ export interface BlobStore {
    */
   cleanUp?(before: number): Promise<number>
 
-  /** A URL that answers GET with the blob until the URL expires; present if the store itself can serve clients. */
+  /** A URL that answers GET with the blob until it expires; present where the store itself can serve clients. */
   signGet?(key: string, options: { expiresInSeconds: number; fileName: string; contentType: string }): Promise<string>
 
-  /** A URL that accepts one PUT of the blob; present if the store itself can receive from clients. */
+  /** A URL that accepts one PUT of the blob; present where the store itself can receive from clients. */
   signPut?(key: string, options: { expiresInSeconds: number }): Promise<string>
 }

@@ -46,7 +46,7 @@ export interface Backlog {
   queued: number
   /** How long the oldest of these has been due, in milliseconds. */
   oldestMs: number
-  /** Running jobs, counted up to 10,000 in total. */
+  /** Running jobs, counted up to 10,000 in all. */
   running: number
 }
 
@@ -74,13 +74,13 @@ export interface Claimable {
   workflows?: readonly string[]
   /** Labels of the worker: jobs that need another label are skipped. */
   labels?: readonly string[]
-  /** Only jobs of applications with fewer running jobs than this. Simultaneous calls may count the same jobs. */
+  /** Only jobs of applications with fewer other running jobs than this. Simultaneous calls may count the same jobs. */
   belowRunning?: number
 }
 
 /** Conditions of jobs that a sweep handles. */
 export type DueReason =
-  /** Started, with an expired lease. Earliest first (`lapsesAt`). */
+  /** Started, under an expired lease. Earliest first (`lapsesAt`). */
   | 'lapsed'
   /** Of lapsed jobs, those that need not run: canceled, or past their deadline (`isAbandoned`). Earliest first. */
   | 'abandoned'
@@ -93,7 +93,7 @@ export type DueReason =
 
 /** Selects jobs with due webhook messages. */
 export interface DeliverablePage {
-  /** Most jobs in total. */
+  /** Most jobs in all. */
   limit: number
   /** Most jobs of one application. */
   perApp: number

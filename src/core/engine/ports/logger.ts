@@ -16,7 +16,7 @@ type Level = (typeof levels)[number]
 
 const ignore = () => {}
 
-/** Logs nothing, not even why a job failed. */
+/** Logs nothing at all: not even why a job failed. */
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 
 /**

@@ -126,7 +126,7 @@ export interface RunCheckpoint {
    * may follow; never rejects.
    */
   store(part: number): Promise<void>
-  /** Fires when the run is about to be handed back; work not kept by then will be repeated. */
+  /** Fires when the run is about to be handed back: work not kept by then is repeated. */
   readonly handBack: AbortSignal
 }
 

@@ -13,7 +13,7 @@ export interface SpanOrder {
   parent?: TraceContext | null
   /** Start of the work, in epoch milliseconds. Default: now. */
   startedAt?: number
-  /** Named by OpenTelemetry's semantic conventions, otherwise with the prefix `stemwork.`. */
+  /** Named by OpenTelemetry's semantic conventions, or else with the prefix `stemwork.`. */
   attributes?: SpanAttributes
 }
 

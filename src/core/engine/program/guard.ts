@@ -14,7 +14,7 @@ export interface GuardOrder {
   environment: Record<string, string>
   /** Limit of the group's resident memory; enforced where the system reports it (Linux). */
   maxMemoryBytes: number | null
-  /** Bytes by which the files in the folder may grow. */
+  /** Bytes by which the files of the folder may grow. */
   maxOutputBytes: number
 }
 

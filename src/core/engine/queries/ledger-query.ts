@@ -15,7 +15,7 @@ const entriesSchema = z.strictObject({
   after: z.object({ endedAt: z.number(), id: z.string() }).optional(),
 })
 
-/** Times are epoch milliseconds; the UTC days that contain them are included. */
+/** Times in epoch milliseconds; the UTC days that contain them are included. */
 export type UsageTotalsQuery = z.input<typeof totalsSchema>
 export type UsageEntriesQuery = z.input<typeof entriesSchema>
 

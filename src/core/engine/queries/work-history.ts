@@ -62,7 +62,7 @@ export function workHistory(jobs: readonly JobRecord[], inputs: readonly string[
 
 function sampleOf(job: JobRecord, inputs: readonly string[]): Sample[] {
   const { history, settlement } = job
-  // Attempts do not repeat the kept work of earlier ones, so their times add up.
+  // No attempt repeats the kept work of earlier ones, so their times add up.
   const ms = history.reduce((sum, { startedAt, endedAt }) => sum + Math.max(0, (endedAt ?? startedAt) - startedAt), 0)
   if (ms <= 0) return []
   const { audioSeconds: seconds = 0, bytes = 0 } = settlement ?? {}

@@ -67,7 +67,7 @@ export class StepRun implements Steps {
   readonly #kept: ReadonlyMap<string, StepState>
   readonly #used = new Set<string>()
   readonly #waits = new Set<string>()
-  /** The steps and waits that have not succeeded yet. */
+  /** The steps and waits that have not succeeded. */
   readonly #open = new Map<string, Promise<unknown>>()
   #isOver = false
   /** Labels that the first step that cannot run here needs. */

@@ -45,7 +45,7 @@ function send(message: ChildMessage, sent?: () => void): void {
   process.send?.(message, undefined, undefined, () => sent?.())
 }
 
-/** Uses SIGKILL, because a plain exit aborts with an error message while a thread of the inference library runs. */
+/** SIGKILL, because a plain exit aborts with an error message while a thread of the inference library runs. */
 function die(): void {
   process.kill(process.pid, 'SIGKILL')
 }

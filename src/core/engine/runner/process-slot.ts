@@ -167,7 +167,7 @@ export class ProcessSlot {
       serialization: 'json',
       execArgv: [...childArguments, ...plugAndPlayArguments(), ...nodeArguments],
       env: childEnvironment(process.env, environment),
-      // A separate process group: it can be killed with the programs that it started, and Ctrl-C only reaches the host.
+      // Its own process group: it can be killed with the programs that it started, and Ctrl-C only reaches the host.
       detached: process.platform !== 'win32',
     })
     this.#child = child

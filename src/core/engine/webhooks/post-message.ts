@@ -22,7 +22,7 @@ export interface Message {
 /**
  * Makes one attempt to send a message, signed with the secrets of its application, in a span.
  *
- * @returns the receiver's status; null if it could not be reached
+ * @returns the receiver's status; null when it could not be reached
  */
 export async function postMessage(message: Message, ports: PostPorts, signal: AbortSignal): Promise<number | null> {
   const { delivery, about, trace } = message

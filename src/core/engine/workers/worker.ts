@@ -50,7 +50,7 @@ export interface PoolStatus {
   /** How long the oldest of these has been due, in milliseconds. */
   oldestMs: number
   running: number
-  /** Live workers that take these jobs. */
+  /** Live workers that take such jobs. */
   workers: number
   /** Jobs of any workflow that these workers run at a time. */
   slots: number

@@ -71,12 +71,12 @@ interface SchemaError {
   issues: readonly { path: readonly PropertyKey[]; message: string }[]
 }
 
-/** The issues of a schema check as `path: message`; `whole` is the path for the value itself. */
+/** The issues of a schema check as `path: message`; `whole` is the path of an issue of the value itself. */
 export function issueTexts({ issues }: SchemaError, whole: string): string[] {
   return issues.map(({ path, message }) => `${path.join('.') || whole}: ${message}`)
 }
 
-/** The first issue, for messages that name only one. */
+/** The first issue, for messages that name one. */
 export function firstIssueText(error: SchemaError, whole: string): string {
   return issueTexts(error, whole)[0] ?? `${whole}: is not valid`
 }

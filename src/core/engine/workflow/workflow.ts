@@ -24,7 +24,7 @@ export interface WorkflowDefinition<
   Id extends string = string,
   Outputs = unknown,
 > {
-  /** `service/<name>` for workflows that are open to every application. */
+  /** `service/<name>` for workflows open to every application. */
   id: Id
   name: string
   description: string
@@ -55,8 +55,8 @@ export interface WorkflowDefinition<
    */
   events?: readonly string[]
   /**
-   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; or a function of the params.
-   * Default: none.
+   * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; or a function of the given
+   * params. Default: none.
    */
   needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
   /** How its jobs are run and retried; the host's `policies` override it. */
@@ -108,7 +108,7 @@ export interface Workflow<
   readonly policy?: WorkflowPolicy
   readonly programs?: readonly NeededProgram[]
   readonly needs?: readonly string[] | ((params: Record<string, unknown>) => readonly string[])
-  /** The steps of a workflow made by `composeWorkflow`; it has a stage for each, which an engine runs. */
+  /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
   readonly composition?: Steps
   prepare?(): Promise<Record<string, unknown> | void>
   outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>

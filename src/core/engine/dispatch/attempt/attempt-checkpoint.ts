@@ -105,7 +105,7 @@ export class AttemptCheckpoint {
     this.#hasKept = true
   }
 
-  /** Notes a download, to be kept with the first part. */
+  /** Notes a download that is to be kept with the first part. */
   noteDownload(index: number, file: InputFile): void {
     this.#downloads.set(index, file.path)
   }

@@ -37,7 +37,7 @@ export async function publishOutputs(
     const isTaken = Object.values(outputs).some((other) => other.key.toLowerCase() === usual.toLowerCase())
     const key = isTaken ? `${attemptPrefix(job)}${name}-${fileName}` : usual
     const options = { contentType, signal, app: job.app }
-    // A composition may publish a file of a step under several names: only the last may move it away.
+    // A composition may publish a file of a step under several names: only the last may take it away.
     const isNeeded = files.slice(index + 1).some(([, { path }]) => path === file.path)
     await throughOutage(() =>
       blobs.putFile && !isNeeded ? blobs.putFile(key, file.path, options) : putCopy(blobs, key, file.path, options),

@@ -7,7 +7,7 @@ import type { SharedParts } from '../../engine-parts.js'
 export interface AttemptPorts extends Omit<SharedParts, 'applications' | 'clock'> {
   contact: StoreContact
   waking: Waking
-  /** Address by which notifications can name this worker. */
+  /** The address by which notifications can name this worker. */
   address: string
   /** Ids of the workflows that this process can run now; jobs of others are left to other workers. */
   runnable(): string[]

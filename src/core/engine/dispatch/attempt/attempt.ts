@@ -34,14 +34,14 @@ const fetchShare = 0.05
 const publishShare = 0.03
 
 /**
- * One claimed run of a job, from the granted lease to the single write that settles it. Whatever happens in between,
- * either that write is accepted, or another worker holds the job and this run leaves nothing behind.
+ * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between,
+ * either that write is accepted or another worker holds the job and this run leaves nothing behind.
  */
 export class Attempt {
   readonly app: string
   readonly pool: string
   readonly slot: RunSlot
-  /** Never spread into another object: V8 takes 3 µs and 1 kB for each property added to such a copy. */
+  /** Never spread into another object: V8 takes 3 µs and 1 kB for each property that is added to such a copy. */
   readonly #ports: AttemptPorts
   readonly #job: JobRecord
   readonly #controller = new AbortController()
@@ -128,7 +128,7 @@ export class Attempt {
     this.#heartbeat.stop()
   }
 
-  /** Returns the settled record; `undefined` if the lease was lost. Throws only if the store stays unavailable. */
+  /** The settled record; `undefined` if the lease was lost. Throws only if the store stays unavailable. */
   run(): Promise<JobRecord | undefined> {
     return this.#spans.whole(() => this.#runToEnd())
   }
@@ -174,7 +174,7 @@ export class Attempt {
       await this.#checkpoint.end()
     } catch (error) {
       await this.#checkpoint.end()
-      // Interrupted code may throw any error; the signal's reason is the real cause.
+      // The interrupted code may throw any error; the signal's reason is the real cause.
       const { signal } = this.#controller
       const cause: unknown = signal.aborted
         ? signal.reason

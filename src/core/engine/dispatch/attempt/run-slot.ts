@@ -41,7 +41,7 @@ export class RunSlot {
     return this.heldMs >= runsPerStart * this.#startMs
   }
 
-  /** Does work that needs the slot. */
+  /** Does the work that needs the slot. */
   async hold<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#takenAt = this.#clock()
     try {

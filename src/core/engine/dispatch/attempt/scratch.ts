@@ -5,7 +5,7 @@ import type { Logger } from '../../ports/logger.js'
 import { removeFolder } from '../../runner/run-folder.js'
 import { makeProcessFolder, removeDeadFolders, scratchPrefix } from './process-folder.js'
 
-/** A song of ten minutes needs about this much space at a time. */
+/** A song of ten minutes needs about this much at a time. */
 const fewMiB = 256
 /** Short, because other jobs may need less of the disk than the job that found it full. */
 const longestRestMs = 5_000

@@ -11,7 +11,7 @@ import type { AttemptLog } from './attempt-log.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import type { Stages } from './stages.js'
 
-/** Timers and clocks may be a few milliseconds early, and a notification before the due time finds no job. */
+/** Timers and clocks may be a few milliseconds early, and a notification that precedes the due time finds no job. */
 const timerSlackMs = 25
 
 interface EndedAttempt extends Omit<EndPatience, 'onRetry'> {

@@ -55,7 +55,7 @@ export class Stages {
     this.#onRoom = onRoom
   }
 
-  /** Number of attempts that need no run slot: their inputs arrive slowly, or their end is being written. */
+  /** Attempts that need no run slot: their inputs arrive slowly, or their end is being written. */
   get withoutSlot(): number {
     return this.#fetchSlots.held + Math.min(this.#ending, mostEnding)
   }
@@ -71,7 +71,7 @@ export class Stages {
     }
   }
 
-  /** Applications that get no slot for a slow fetch now: this process claims none of their jobs. */
+  /** Applications that get no slot for a slow fetch: this process claims none of their jobs. */
   get slowApplications(): string[] {
     return [...new Set([...this.#fetchSlots.full, ...this.#turnedAway])]
   }

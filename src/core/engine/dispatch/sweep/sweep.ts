@@ -37,8 +37,8 @@ const ledgerRounds = 20
 export type Sweep = ReturnType<typeof jobSweep>
 
 /**
- * Finishes work that a crash left undone, and removes expired results and records. Every step may be repeated,
- * interrupted, or run by several processes at once.
+ * Finishes what a crash left undone and removes expired results and records. Every step may be repeated, interrupted,
+ * or run by several processes at once.
  */
 export function jobSweep(ports: SweepPorts) {
   const { jobs, blobs, clock, contact, events, options, logger, onEnd } = ports
