@@ -78,7 +78,7 @@ export function jobEnds(parts: EndingParts) {
     })
   }
 
-  /** Handles the end of a job. Not an event listener, because the host can remove listeners. */
+  /** Handles the end of a job. Not an event listener: the host can remove those, and they may be slow or fail. */
   function report(job: JobRecord): void {
     if (job.settlement) events.announce('usage.recorded', { entry: job.settlement })
     if (job.status === 'SUCCEEDED') workers.noteSuccess(job)
