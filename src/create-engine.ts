@@ -16,7 +16,7 @@ import { stemsWorkflow, type StemsWorkflow } from './core/workflows/separation/s
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
 import type { Workflow } from './core/engine/workflow/workflow.js'
 
-/** What an engine offers unless it is given others: separation, loudness, transcoding, analysis, notes and practice. */
+/** The default workflows of an engine: separation, loudness, transcoding, analysis, notes and practice. */
 export type IncludedWorkflow =
   | StemsWorkflow
   | Workflow<'service/loudness'>
@@ -26,8 +26,8 @@ export type IncludedWorkflow =
   | Workflow<'service/practice'>
 
 /**
- * Any part may be given; the rest is made here: memory stores, the local queue, a child process, and the workflows of
- * the package.
+ * Parts and settings of an engine. Parts that are not given are made here: memory stores, the local queue, a child
+ * process, and the workflows of the package.
  */
 export type CreateEngineOptions<Offered extends Workflow = Workflow> = EngineSettings & Partial<EngineParts<Offered>>
 
@@ -95,7 +95,7 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
       queue: scope.resolve(tokens.queue),
       blobs: scope.resolve(tokens.blobs),
       applications: scope.resolve(tokens.applications),
-      // Without any, `Offered` is what is made then.
+      // Without given workflows, `Offered` is the default list, which is made then.
       workflows: scope.resolve(tokens.workflows) as readonly Offered[],
       runner: scope.resolve(tokens.runner),
       audioPeaks: audioPeaks ?? makeAudioPeaks({ directory: settings.scratchDirectory }),

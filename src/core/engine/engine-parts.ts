@@ -22,11 +22,11 @@ export interface EngineParts<Offered extends Workflow = Workflow> {
   applications: ApplicationStore
   runner: Runner
   workflows: readonly Offered[]
-  /** Measures results for players that draw waveforms. Default: nothing is measured. */
+  /** Computes the peaks of results, for players that draw waveforms. Default: none. */
   audioPeaks?: AudioPeaks
 }
 
-/** What most parts of an engine use: those of the host, and what is made once for all. */
+/** Dependencies of most parts of an engine: the host's parts, and objects made once for all. */
 export interface SharedParts extends Omit<EngineParts, 'workflows' | 'audioPeaks'> {
   clock: StoreClock
   events: JobEvents

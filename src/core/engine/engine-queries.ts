@@ -25,7 +25,7 @@ import type { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
 import type { PoolStatus, Worker } from './workers/worker.js'
 
-/** What an engine tells of jobs, results, limits and workers. Nothing here changes a job. */
+/** The queries of an engine, about jobs, results, limits and workers. No query changes a job. */
 export class EngineQueries<Offered extends Workflow = Workflow> {
   readonly workflows: WorkflowRegistry<Offered>
   readonly blobs: BlobStore
@@ -49,25 +49,25 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
     return jobInScope(this.#parts.jobs, id, scope)
   }
 
-  /** Newest first. @throws StemworkError `INVALID_PARAMS` without a `limit`, or with a field that is unknown. */
+  /** Jobs, newest first. @throws StemworkError `INVALID_PARAMS` without a `limit`, or for an unknown field. */
   async list(page: JobPage): Promise<JobRecord[]> {
     checkPage(page)
     return await this.#parts.jobs.list(page)
   }
 
   /**
-   * Up to `limit` jobs that also meet `where`, newest first, for conditions without an index, read a few at a time; one
-   * call checks up to 2,000 matching jobs. Continue with `after: next` until there is none.
+   * Up to `limit` jobs that also meet `where`, a condition without an index, newest first. Jobs are read a few at a
+   * time; one call checks up to 2,000 of them. Continue with `after: next` until there is none.
    *
    * @example await engine.search({ app: 'me', limit: 50 }, ({ metadata }) => metadata.album === 'Kind of Blue')
-   * @throws StemworkError `INVALID_PARAMS` as `list`.
+   * @throws StemworkError `INVALID_PARAMS` as `list` does.
    */
   async search(page: JobPage, where?: (job: JobRecord) => boolean): Promise<FoundJobs> {
     checkPage(page)
     return await searchJobs(page, where, (each) => this.#parts.jobs.list(each))
   }
 
-  /** @param options.max where counting stops, to limit its cost. Default: it counts them all. */
+  /** @param options.max where counting stops, to limit its cost. Default: never. */
   count(query: JobQuery, options?: { max?: number }): Promise<number> {
     return this.#parts.jobs.count(query, options)
   }
@@ -75,40 +75,39 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   /**
    * The state of a batch: the jobs with this `batchName`. `undefined`: there are none.
    *
-   * @param options.turn how running jobs are read, a few at a time. Default: with rests in between
+   * @param options.turn runs each read of a few running jobs. Default: pauses between the reads
    */
   batch(app: string, name: string, options: { turn?: Turn } = {}): Promise<BatchStatus | undefined> {
     return this.#parts.batches.status(app, name, options.turn)
   }
 
   /**
-   * The position of a queued job among those of its application; it also waits for the turns of other applications. 1
-   * is the next. `undefined` for a job that is not waiting or not due yet. Cheap: positions beyond 1,000 are returned
-   * as 1,001.
+   * The position of a queued job among those of its application; 1 is the next. The turns of other applications come on
+   * top. `undefined` for a job that is not waiting or not due yet. Cheap: positions beyond 1,000 are returned as 1,001.
    */
   queuePosition(id: string): Promise<number | undefined> {
     return positionOf(this.#parts.jobs, id)
   }
 
   /**
-   * When a waiting or running job will probably start and end: from its progress, what recent jobs took for each second
-   * of audio (or byte) with the same settings, and the queue as the workers will take it. `undefined` without enough
-   * data: before a job of its workflow has succeeded or it has done a tenth itself, while it is paused, or while no
-   * worker takes it.
+   * Estimates when a waiting or running job will start and end: from its progress, from the time that recent jobs with
+   * the same settings took per second of audio (or per byte), and from the order of the queue. `undefined` without
+   * enough data: before a job of its workflow has succeeded or this one has done a tenth, while it is paused, or while
+   * no worker takes it.
    */
   estimate(job: JobRecord): Promise<JobEstimate | undefined> {
     return this.#parts.estimates.of(job)
   }
 
   /**
-   * Why a queued job does not start, besides the jobs before it; slightly delayed. `undefined`: no other reason, or not
-   * waiting.
+   * Why a queued job does not start, other than the jobs before it; slightly delayed. `undefined`: no such reason, or
+   * the job is not waiting.
    */
   waiting(job: JobRecord): Promise<Waiting | undefined> {
     return waitingOf(job, this.#parts)
   }
 
-  /** After how many attempts without progress the job is given up: the policy of its workflow. */
+  /** The number of attempts without progress after which the job ends FAILED, by the policy of its workflow. */
   maxAttempts({ workflow }: Pick<JobRecord, 'workflow'>): number {
     return policyOf(workflow, this.workflows.get(workflow)?.policy, this.options).maxAttempts
   }
@@ -119,8 +118,8 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * A result, so far as it is written, of a job that runs in this process. It can be read while it grows; its bytes are
-   * those of the final result except for the lengths in its header. `undefined`: it does not exist here.
+   * The part already written of a result of a job that runs in this process. It can be read while it grows; its bytes
+   * equal the final result's except for the lengths in the header. `undefined`: there is no such file here.
    */
   growingResult(
     job: JobRecord,
@@ -145,28 +144,28 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
     return this.#parts.jobs.resultBytes(app)
   }
 
-  /** Bytes that the records of an application's jobs take in the job store, about. */
+  /** Approximate bytes that the records of an application's jobs take in the job store. */
   recordBytes(app: string): Promise<number> {
     return this.#parts.jobs.recordBytes(app)
   }
 
   /**
-   * The same for its batches and failing webhook receivers. All of them are read, a few at a time; `turn` says when.
-   * Default: with pauses for others.
+   * Approximate bytes of an application's batches and failing webhook receivers. All are read, a few at a time, each
+   * read run by `turn`. Default: with pauses for other work.
    */
   async documentBytes(app: string, { turn }: { turn?: Turn } = {}): Promise<number> {
     const { batches, sender } = this.#parts
     return (await batches.bytes(app, turn)) + (await sender.receivers.bytes(app, turn))
   }
 
-  /** What the application used of its quota today. */
+  /** Today's usage of the application, which counts against its quota. */
   usage(app: string): Promise<Usage> {
     return usageOf(app, this.#parts)
   }
 
   /**
-   * Sums of what the jobs used that ended in these UTC days, by `day`, `app` and `workflow` as `groupBy` says; kept
-   * beyond the jobs for `retention.usageMs`.
+   * Total usage of the jobs that ended in these UTC days, by `day`, `app` and `workflow` as `groupBy` says; kept for
+   * `retention.usageMs`, even after the jobs are removed.
    *
    * @example await engine.usageTotals({ from: Date.parse('2026-11-01'), to: Date.now(), groupBy: ['app'] })
    * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for a store without a ledger.
@@ -176,16 +175,16 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The ends of jobs in these UTC days, one entry each, in the order of their times; continue with
+   * Ledger entries of the jobs that ended in these UTC days, in the order of their ends; continue with
    * `after: entries.at(-1)`.
    *
-   * @throws StemworkError as `usageTotals`.
+   * @throws StemworkError as `usageTotals` does.
    */
   usageEntries(query: UsageEntriesQuery): Promise<LedgerEntry[]> {
     return usageEntries(this.#parts.jobs, query)
   }
 
-  /** An application's limits: its own, those in effect, and what it used today. */
+  /** An application's own limits, the limits in effect, and today's usage. */
   limits(app: string): Promise<ApplicationLimits> {
     return limitsOf(app, { ...this.#parts })
   }
@@ -196,8 +195,8 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The live workers, as they report themselves: every engine started on this store. A dead one stays listed for up to
-   * three leases.
+   * The live workers, as they report themselves: every engine started on this store. A dead worker stays listed for up
+   * to three leases.
    */
   workers(): Promise<Worker[]> {
     return this.#parts.workers.workers()
@@ -209,17 +208,17 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The workflows that lack something here, such as a package, a program or a model, by id with the reason. This
-   * process takes none of their jobs; where no other process can, `submit` throws `WORKFLOW_UNAVAILABLE`. What is
-   * missing is looked for again every 30 s.
+   * The workflows that lack a package, a program or a model in this process, by id with the reason. This process takes
+   * none of their jobs; if no other process can, `submit` throws `WORKFLOW_UNAVAILABLE`. The check is repeated every
+   * 30 s.
    */
   unavailableWorkflows(): ReadonlyMap<string, string> {
     return this.#parts.readiness.unavailable()
   }
 
   /**
-   * The webhook receivers of an application that are failing: a receiver is an origin. After five failures one after
-   * another its messages wait, and one at a time is tried; after `webhooks.disableAfterMs` they are given up.
+   * The failing webhook receivers of an application; a receiver is an origin. After five failures in a row its messages
+   * wait and are tried one at a time; after `webhooks.disableAfterMs` they are given up.
    */
   failingReceivers(app: string): Promise<FailingReceiver[]> {
     return this.#parts.sender.receivers.list(app)

@@ -96,7 +96,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
    * @example
    * let after
    * do ({ next: after } = await engine.bulk('retry', { app: 'me', createdAfter }, { after })); while (after)
-   * @throws StemworkError `INVALID_PARAMS`; as the store.
+   * @throws StemworkError `INVALID_PARAMS`; the store's error.
    */
   async bulk(action: BulkAction, query: JobQuery, options: BulkOptions = {}): Promise<BulkReport> {
     const act = (job: JobRecord) => this[action](job.id, { app: job.app })
@@ -105,9 +105,9 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Counts seconds of audio that no job had, such as those of a live stream, against the application's quota of today.
+   * Counts seconds of audio that belong to no job, such as those of a live stream, against today's quota.
    *
-   * @throws StemworkError `QUOTA_EXCEEDED` once the quota is used up; the seconds count all the same
+   * @throws StemworkError `QUOTA_EXCEEDED` once the quota is used up; the seconds are counted nevertheless
    */
   chargeAudio(app: string, seconds: number): Promise<void> {
     return chargeAudio(app, seconds, this.#parts)
@@ -115,22 +115,22 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
 
   /**
    * Sets an application's own limits, for all processes. `null` restores the default; omitted limits do not change.
-   * Accepted jobs still run. Given the `revision` of `limits`, it changes nothing if the limits have been set since
-   * then.
+   * Accepted jobs still run. With the `revision` that `limits` returned, the call fails if the limits have changed
+   * since then.
    *
    * @example await engine.setLimits('me', { audioMinutes: 600, maxQueuedJobs: null })
-   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` (retryable while others
-   * change them).
+   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for an unknown application; `CONFLICT` (retryable while another
+   * process changes them).
    */
   setLimits(app: string, change: LimitChange, { revision }: { revision?: string } = {}): Promise<void> {
     return setLimits(app, change, { ...this.#parts, revision })
   }
 
   /**
-   * Takes a worker out of service, for maintenance, or back in: by its name (`owner`), which `workers()` has. It
-   * follows with its next heartbeat, within `dispatch.leaseMs`.
+   * Takes a worker out of service for maintenance, or back into service, by its name (`owner` in `workers()`). The
+   * worker obeys at its next heartbeat, within `dispatch.leaseMs`.
    *
-   * @throws StemworkError `NOT_FOUND` if no worker of this name lives.
+   * @throws StemworkError `NOT_FOUND` if no live worker has this name.
    */
   async setWorkerState(owner: string, state: WorkerState): Promise<void> {
     const found = await this.#parts.workers.setState(owner, state)
@@ -140,8 +140,8 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Whether the name is used for the first time, of all processes that share the store; it is kept for `keepMs`. For
-   * codes that are good for one use.
+   * Marks a name as used and reports whether it was new among all processes that share the store. The mark is kept for
+   * `keepMs`. For one-time codes.
    */
   async useOnce(name: string, keepMs: number): Promise<boolean> {
     const { documents } = this.#parts.jobs
@@ -150,8 +150,8 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
 
   /**
    * Pauses, drains or opens an application, a workflow or the whole deployment, or limits how many of its jobs run at a
-   * time on all workers. Stored for all processes: claims follow it at once, submits within a second. Running jobs
-   * continue.
+   * time on all workers. The rule is stored for all processes: claims obey it at once, submits within a second. Running
+   * jobs continue.
    *
    * @example await engine.schedule({ kind: 'workflow', id: 'service/stems' }, { state: 'paused' })
    * @throws StemworkError `INVALID_PARAMS`.
@@ -159,7 +159,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   async schedule(target: RuleTarget, change: RuleChange): Promise<void> {
     await this.#parts.rules.change(target, change)
     this.#parts.logger.info({ target, change }, 'A scheduling rule was changed.')
-    // Held jobs may be runnable now.
+    // Jobs that a rule held back may be runnable now.
     await this.#parts.waking.wake()
   }
 
@@ -180,8 +180,8 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Gives a job the event that a step of it waits for (`step.waitFor`), or will wait for. The first one counts.
-   * `undefined`: there is no such job, it has ended, or that step is over.
+   * Sends a job the event that one of its steps waits for (`step.waitFor`) or will wait for. Only the first event of a
+   * name counts. `undefined`: there is no such job, it has ended, or the step has.
    *
    * @param value any JSON of at most 16,384 characters
    * @throws StemworkError `INVALID_PARAMS`
@@ -210,8 +210,8 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Makes one attempt, for short-lived hosts such as serverless functions: the job may return to QUEUED, for a retry
-   * that is due at `dueAt`. `undefined`: nothing to claim.
+   * Runs one attempt, for short-lived hosts such as serverless functions: the job may return to QUEUED for a retry at
+   * `dueAt`. `undefined`: there was no job to claim.
    */
   runOnce(id?: string): Promise<JobRecord | undefined> {
     return this.#parts.dispatcher.run(id)
@@ -230,9 +230,9 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Resolves when jobs can run in this process: a child process has started once, and at least one workflow has loaded
-   * what it needs there, such as a network; `unavailableWorkflows` has the others. Later calls are free; after a
-   * failure, the check is repeated.
+   * Resolves when jobs can run in this process: a child process has started, and at least one workflow has loaded its
+   * network or other dependencies there; `unavailableWorkflows` lists the rest. Later calls are free; after a failure,
+   * the check is repeated.
    *
    * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`,
    * `MODEL_UNAVAILABLE` and similar errors from the workflows, if none can run.
@@ -250,8 +250,8 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   }
 
   /**
-   * Sends the webhook messages that are due, of jobs and of batches; resolves with their number. A started engine does
-   * this on its own.
+   * Sends the due webhook messages of jobs and batches, and resolves with their number. A started engine sends them
+   * without this call.
    */
   sendWebhooks(): Promise<number> {
     return this.#parts.maintenance.sendWebhooks()
@@ -262,16 +262,16 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
     return this.#parts.lifecycle.closing
   }
 
-  /** Lets a failing receiver get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */
+  /** Resumes the messages to a failing receiver. @throws StemworkError `NOT_FOUND` if it is not failing. */
   enableReceiver(app: string, origin: string): Promise<void> {
     return this.#parts.sender.receivers.enable(app, origin)
   }
 
   /**
-   * Takes no new job, waits up to `timeoutMs` (default: `dispatch.graceMs`) for running ones, hands the rest back to
-   * the queue without counting the attempt, and ends the child processes. Closes every part, even if another one fails.
-   * Waits at most `timeoutMs` plus one lease for running jobs, and 10 s for each other part. Calling it again returns
-   * the same promise.
+   * Takes no new job, waits up to `timeoutMs` (default: `dispatch.graceMs`) for running jobs, hands the rest back to
+   * the queue without counting the attempt, and ends the child processes. Closes every part, even if one fails. Waits
+   * at most `timeoutMs` plus one lease for running jobs, and 10 s for each other part. Calling it again returns the
+   * same promise.
    *
    * @throws StemworkError `CLOSE_FAILED` with the parts that failed in `details.parts`.
    */
@@ -281,7 +281,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
 
   /**
    * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also
-   * whether it can: the first call awaits `ready()`, later ones are free. At most once a minute, a small file is
+   * whether jobs can run: the first call awaits `ready()`, later calls are free. At most once a minute, a small file is
    * written to the blob store.
    */
   health(): Promise<EngineHealth> {

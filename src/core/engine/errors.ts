@@ -100,8 +100,8 @@ export function storeUnavailable(message: string, options?: StemworkErrorOptions
 }
 
 /**
- * The error that a client sees for one that is not the library's own. It shows none of the text; the cause goes to the
- * operator's log.
+ * The error that a client sees in place of an unexpected one. Its message reveals nothing of the cause, which goes to
+ * the operator's log.
  */
 export function internalError(cause: unknown, details: Record<string, unknown> = {}): StemworkError {
   return new StemworkError(
@@ -113,8 +113,8 @@ export function internalError(cause: unknown, details: Record<string, unknown> =
 }
 
 /**
- * For a function that JavaScript may call without a required option: the message shows the expected call, and the names
- * of the given options. Not their values, which may be secret.
+ * Checks a required option, which callers in JavaScript may omit. The message shows the expected call and the names of
+ * the given options, but not their values, which may be secret.
  *
  * @throws StemworkError `INVALID_OPTIONS` unless the option is given
  */
@@ -133,12 +133,12 @@ const setupCodes: readonly ErrorCode[] = [
   'UNKNOWN_WORKFLOW',
 ]
 
-/** Whether only a change of the host's setup can help, not another attempt or another file. */
+/** Whether only a change of the host's setup can help, and neither a retry nor another file. */
 export function isSetupError(error: unknown): error is StemworkError {
   return StemworkError.is(error) && setupCodes.includes(error.code) && !error.retryable
 }
 
-/** The error that a client sees in that case. */
+/** The error that a client sees for a setup error. */
 export function notSetUp(cause: StemworkError): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
@@ -154,7 +154,7 @@ export function tooLarge(maxBytes: number): StemworkError {
   return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
 }
 
-/** A run ends in favour of another application's job, and is resumed later. */
+/** A run was preempted by another application's job, and is resumed later. */
 export function preempted(): StemworkError {
   const message = 'The job gave way to one of another application. Its work is kept, and it resumes in its turn.'
   return new StemworkError('PREEMPTED', message, { retryable: true })
@@ -168,14 +168,14 @@ export function shuttingDown(): StemworkError {
   return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
 }
 
-/** What the compiler shows where an old name is used. */
+/** The type that the compiler shows where an old name is used. */
 export type Renamed<Now extends string> = `Renamed: ${Now}`
 
-/** Stands where an old name was, and says what to use instead when it is called. */
+/** Replaces a renamed function: when called, throws an error that gives the new name. */
 export function renamed<const Now extends string>(name: string, now: Now): Renamed<Now> {
   const refuse = () => {
     throw new StemworkError('INVALID_OPTIONS', `${name} was renamed. Use ${now}.`)
   }
-  // To the compiler it is a string, so that a call does not compile; at run time, a function that throws.
+  // Typed as a string, so that a call does not compile; at run time, a function that throws.
   return refuse as unknown as Renamed<Now>
 }

@@ -8,7 +8,7 @@ import type { FailingReceiver } from './job/receiver.js'
 type Listener<Event> = (event: Event) => unknown
 type JobListener = Listener<{ job: JobRecord }>
 
-/** Events of changes that this process wrote. Each is emitted after the store has the change. */
+/** Events for changes that this process wrote, each emitted after the change is stored. */
 export interface EngineEvents {
   'job.created': JobListener
   'job.started': JobListener
@@ -17,12 +17,12 @@ export interface EngineEvents {
   'job.failed': JobListener
   /** Back in the queue after a temporary failure, a shutdown, or a requested retry, or with `job.preempted`. */
   'job.requeued': JobListener
-  /** It gave way to a job of another application; its work is kept, and it goes on in its turn. */
+  /** Interrupted for a job of another application; its work is kept, and it resumes in its turn. */
   'job.preempted': JobListener
   'job.deleted': JobListener
-  /** A job has ended, and its entry of the ledger is stored. `entry.id` is the same wherever the entry is seen. */
+  /** A job has ended, and its ledger entry is stored. `entry.id` is the same in every place that shows the entry. */
   'usage.recorded': Listener<{ entry: LedgerEntry }>
-  /** A webhook receiver of an application failed for too long: it gets no messages until it is enabled. */
+  /** A webhook receiver of an application failed for too long and gets no messages until it is enabled. */
   'receiver.disabled': Listener<{ receiver: FailingReceiver }>
 }
 

@@ -15,7 +15,7 @@ const seconds = 1000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 const days = 24 * hours
-// A thousand years: later dates have no form that every client can read, and then none at all.
+// A thousand years: many clients cannot parse much later dates, and JavaScript cannot represent the latest ones.
 const milliseconds = whole.max(365_000 * days)
 export const nicenessSchema = z.number().int().min(-20).max(19).default(10)
 
@@ -319,7 +319,7 @@ export const engineOptionsSchema = z.strictObject({
     ),
 })
 
-/** What a host may set; everything has a default. */
+/** Settings of an engine; all are optional. */
 export type EngineSettings = z.input<typeof engineOptionsSchema>
 export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Logger; tracing: Tracing }
 
@@ -327,7 +327,7 @@ export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Log
 export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
   const result = checkInput(engineOptionsSchema, settings)
   if (result.success) {
-    // Read here for its check alone: a wrong entry is an error of the start, not of a job.
+    // Parsed only to check it: a wrong entry must fail the start, not a job.
     allowList(result.data.fetch.allow ?? [])
     const { tracing } = result.data
     const logger = steadyLogger(result.data.logger ?? defaultLogger)

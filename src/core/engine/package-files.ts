@@ -2,16 +2,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from './errors.js'
 
-// Empty in a host's CommonJS bundle; in its ES module bundle, the bundle's address. In the published package this file
-// is bundled into one at the same depth in `dist` (`scripts/bundle.mjs`).
+// Empty in a host's CommonJS bundle; in an ES module bundle, the bundle's URL. The published package bundles this file
+// into one at the same depth in `dist` (`scripts/bundle.mjs`).
 const here: string | undefined = import.meta.url
 const root = new URL('../../../', here ?? 'file:///in/a/bundle/')
 /** The folder of the build that contains this file: `dist`, or `build` in this repository's tests. */
 const scripts = new URL('../../', here ?? 'file:///in/a/bundle/')
 
 /**
- * The address of a file of this package, which may be missing. Only this function and the next resolve files, not
- * `new URL('./name', import.meta.url)`: bundlers would copy each file without its imports.
+ * The URL of a file of this package, which may be missing. Use this function and the next to resolve files, never
+ * `new URL('./name', import.meta.url)`: for that, bundlers copy the file without its imports.
  *
  * @param path from the package's folder, for example `dist/console/`
  */
@@ -20,9 +20,9 @@ export function packageFile(path: string): URL {
 }
 
 /**
- * The address of a script that a child, a thread or an import at run time loads, of the same build as this code.
+ * The URL of a script of this build, for a child process, a thread or an import at run time.
  *
- * @param path one of those in `scripts/bundle.mjs`, for example `core/engine/runner/main.js`
+ * @param path one of the scripts in `scripts/bundle.mjs`, for example `core/engine/runner/main.js`
  */
 export function scriptFile(path: string): URL {
   return new URL(path, scripts)
@@ -31,14 +31,14 @@ export function scriptFile(path: string): URL {
 /**
  * The path of a file or folder of this package.
  *
- * @throws StemworkError `MISSING_DEPENDENCY`, which says what to do, when this code was bundled or copied without the
+ * @throws StemworkError `MISSING_DEPENDENCY`, with the remedy, when this code was bundled or copied without the
  * package's files
  */
 export function installedFile(path: string): string {
   return installed(packageFile(path))
 }
 
-/** The path of a script, as `scriptFile` finds it, and as `installedFile` throws. */
+/** The path of a script that `scriptFile` locates; throws as `installedFile` does. */
 export function installedScript(path: string): string {
   return installed(scriptFile(path))
 }
@@ -50,8 +50,8 @@ function installed(url: URL): string {
 }
 
 /**
- * Ensures that this code runs from an installed package. Next to a bundle, a file with the right name may be the host's
- * own, and running it as a child would start the host again and again.
+ * Ensures that this code runs from an installed package. Next to a bundle, a file with the right name may belong to the
+ * host, and running it as a child would start the host recursively.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` as above
  */

@@ -1,22 +1,22 @@
 import type { JobStore } from './ports/job-store.js'
 
-/** A node whose clock differs from the store's by more than this is set wrong. */
+/** A node's clock that differs from the store's by more than this is set wrong. */
 const mostSkewMs = 60_000
-/** Clocks drift by some milliseconds in this time. */
+/** In this time, clocks drift by a few milliseconds only. */
 const believedMs = 10 * 60_000
 
 interface Reading {
   storeTime: number
-  /** By `performance.now()`, when the answer came. */
+  /** `performance.now()` when the answer arrived. */
   at: number
   /** How old `storeTime` may have been by then. */
   uncertainMs: number
 }
 
 /**
- * The store's time. Whatever is compared with times in records or decides what is removed uses it, so the date of a
- * node does not matter. Between readings it advances by a monotonic clock. It may be late, after the process or its
- * machine was suspended, but never early: whatever waits for a time waits long enough.
+ * The store's time. All comparisons with times in records and all decisions on removal use it, so the date of a node
+ * does not matter. Between readings it advances by a monotonic clock. It may lag after the process or its machine was
+ * suspended, but is never ahead: whatever waits for a time waits long enough.
  */
 export class StoreClock {
   readonly #jobs: Pick<JobStore, 'time' | 'traits'>
@@ -26,23 +26,21 @@ export class StoreClock {
     this.#jobs = jobs
   }
 
-  /** Epoch milliseconds. @throws the store's error, when its time is not known yet or was read long ago. */
+  /** Epoch milliseconds. @throws the store's error, if its time was not read yet or too long ago. */
   async time(): Promise<number> {
     const known = this.#reading
     const isFresh = known && performance.now() - known.at < believedMs
     return storeTimeNow(isFresh ? known : await this.#read())
   }
 
-  /** What the store says now. @throws the store's error. */
+  /** Reads the time from the store now. @throws the store's error. */
   async read(): Promise<number> {
     return storeTimeNow(await this.#read())
   }
 
-  /**
-   * How far this node's clock is ahead of the store's (below 0: behind), if it is set wrong. @throws the store's error.
-   */
+  /** How far a wrongly set clock of this node is ahead of the store's (negative: behind). @throws the store's error. */
   async wrongBy(): Promise<number | undefined> {
-    // Such a store has no clock but this node's.
+    // The clock of such a store is this node's.
     if (this.#jobs.traits.scope === 'process') return undefined
     if (this.#reading && !isWrong(this.#reading)) return undefined
     const reading = await this.#read()
@@ -59,7 +57,7 @@ export class StoreClock {
   }
 }
 
-/** What an operator should know about this node's clock. @throws the store's error. */
+/** Describes a wrongly set clock of this node to an operator. @throws the store's error. */
 export async function clockProblem(clock: Pick<StoreClock, 'wrongBy'>): Promise<string | undefined> {
   const wrongBy = await clock.wrongBy()
   if (wrongBy === undefined) return undefined

@@ -7,7 +7,7 @@ import type { WebhookMessage } from '../job/transitions.js'
 
 export const batchKind = 'batch'
 
-/** The stored record of a batch. Its jobs carry its name. All times are epoch milliseconds. */
+/** The stored record of a batch, whose name its jobs carry. All times are epoch milliseconds. */
 export const batchSchema = z.looseObject({
   app: z.string(),
   name: z.string(),
@@ -15,13 +15,13 @@ export const batchSchema = z.looseObject({
   webhook: z.object({ url: z.string() }).nullable(),
   /** Null until all its jobs have ended. */
   endedAt: z.number().nullable(),
-  /** Jobs by status when the batch last ended, for that message; absent in records of older versions. */
+  /** Jobs by status when the batch last ended, for its message; absent in records of older versions. */
   counts: z.record(jobStatusSchema, z.number()).nullish(),
-  /** Set only by nodes of version 0.1, which add jobs after this record: until then the batch has not ended. */
+  /** Set only by nodes of version 0.1, which add jobs after this record. Until this time, the batch has not ended. */
   addingUntil: z.number(),
   /**
    * Digest and time of the last requests with idempotency keys, by a hash of the key. `made` is false only while a node
-   * of version 0.1 is adding its jobs, or if that node stopped halfway. Older versions write no time.
+   * of version 0.1 adds the jobs, or if that node stopped halfway. Older versions write no time.
    */
   requests: z.record(z.string(), z.object({ digest: z.string(), made: z.boolean(), at: z.number().optional() })),
   deliveries: z.array(deliverySchema),
@@ -34,7 +34,7 @@ export type Batch = z.infer<typeof batchSchema>
 export interface BatchStatus {
   name: string
   app: string
-  /** Its jobs by status, counted up to 10,000 each. */
+  /** Number of its jobs, counted up to 10,000 for each status. */
   total: number
   counts: Record<JobStatus, number>
   /** 0..1 over all jobs; an ended job counts as done. */
@@ -49,17 +49,17 @@ export function newBatch(app: string, name: string, createdAt: number): Batch {
   return { app, name, createdAt, webhook: null, endedAt: null, addingUntil: 0, requests: {}, deliveries: [] }
 }
 
-/** Whether any of its jobs has not ended. */
+/** Whether any job of the batch has not ended. */
 export function isOpen({ QUEUED, STARTED }: Record<JobStatus, number>): boolean {
   return QUEUED + STARTED > 0
 }
 
-/** A key for any name. */
+/** Key of a batch's document; valid for any name. */
 export function batchKey(app: string, name: string): string {
   return `${app}/${hash('sha256', name)}`
 }
 
-/** An ID in UUID form, the same each time that the request is repeated. */
+/** An id in UUID form, the same in every repeat of the request. */
 export function repeatedId(app: string, idempotencyKey: string, index: number | 'batch'): string {
   const hex = hash('sha256', JSON.stringify(['batch', app, idempotencyKey, index]))
   // Version 8: a custom scheme (RFC 9562).
@@ -68,25 +68,25 @@ export function repeatedId(app: string, idempotencyKey: string, index: number | 
 
 /** A request with an idempotency key. */
 export interface RepeatableRequest {
-  /** A hash of it. */
+  /** Hash of the idempotency key. */
   key: string
   digest: string
 }
 
 /**
- * A client may add jobs to one batch any number of times, and its record is read and written as a whole. A repeat of an
- * older request is still recognised by the IDs of its jobs.
+ * Bounds the record, which is read and written as a whole: a client may add jobs to one batch any number of times. A
+ * repeat of an older request is still recognized by the ids of its jobs.
  */
 const maxRequestsKept = 100
 
-/** The batch, whose jobs of the request exist. */
+/** The batch after a request whose jobs exist. */
 export function withRequest(batch: Batch, { key, digest }: RepeatableRequest, now: number): Batch {
   const requests = Object.entries({ ...batch.requests, [key]: { digest, made: true, at: now } })
   requests.sort(([, one], [, other]) => (one.at ?? 0) - (other.at ?? 0))
   return { ...batch, requests: Object.fromEntries(requests.slice(-maxRequestsKept)) }
 }
 
-/** @param counts of its jobs, by status */
+/** The batch after all its jobs have ended. @param counts of its jobs, by status */
 export function ended(
   batch: Batch,
   { now, counts, message }: { now: number; counts: Batch['counts']; message: WebhookMessage | undefined },
@@ -96,7 +96,7 @@ export function ended(
   return { ...batch, endedAt: now, counts, deliveries }
 }
 
-/** The batch with open jobs. If the message about its end was never tried, it is dropped: nobody has seen that end. */
+/** The batch with open jobs again. Drops messages about its end that were never tried, as nobody has seen that end. */
 export function reopened(batch: Batch): Batch {
   if (batch.endedAt === null) return batch
   return { ...batch, endedAt: null, deliveries: batch.deliveries.filter(({ attempts }) => attempts > 0) }

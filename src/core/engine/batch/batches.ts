@@ -32,14 +32,14 @@ interface BatchPorts extends Pick<SharedParts, 'jobs' | 'clock' | 'options' | 'l
   sender: MessageSender
 }
 
-/** How often to check an open batch without news: the process that ended its last job may have died. */
+/** How often to check an open batch without an event: the process that ended its last job may have died. */
 const lookAgainMs = 60_000
 /** Most running jobs whose progress is averaged. */
 const mostRunning = 100
 const sweptAtOnce = 100
 /** Delay of a message whose application has no free lane. */
 const noLaneMs = 1000
-/** More lost races than can happen in practice. */
+/** More lost races than occur in practice. */
 const mostTries = 20
 
 /** Jobs to create as one batch. */
@@ -47,15 +47,15 @@ export interface NewBatch {
   app: string
   name: string
   webhook: { url: string } | null
-  /** Hash and digest of the request, if it may be repeated. */
+  /** Hash of the idempotency key, and digest of the request, if it has a key. */
   request: RepeatableRequest | null
   jobs: readonly JobRecord[]
 }
 
 /**
- * Batches: one document each, written in one step with the jobs that are added, so that no end is announced before they
- * exist. The rest of its content is derived from the jobs and repaired from them, so changing a job never depends on
- * it. Writes are compare-and-set, so exactly one process announces the end.
+ * Batches: one document each, written in one step with the added jobs, so that no end is announced before they exist.
+ * Other content of the document is derived from the jobs and repaired from them, so changing a job never depends on it.
+ * Writes are compare-and-set, so exactly one process announces the end.
  */
 export class Batches {
   readonly #ports: BatchPorts
@@ -67,7 +67,7 @@ export class Batches {
   /**
    * Creates all jobs or none, and returns them; `undefined` for a repeated request, whose jobs already exist.
    *
-   * @throws StemworkError `IDEMPOTENCY_CONFLICT`; as `JobStore.createAll`.
+   * @throws StemworkError `IDEMPOTENCY_CONFLICT`; as `JobStore.createAll` does.
    */
   async add(
     { app, name, webhook, request, jobs }: NewBatch,
@@ -104,8 +104,8 @@ export class Batches {
   }
 
   /**
-   * A repeatable request always yields the same job IDs: another call, or a node of version 0.1 that then stopped, has
-   * created these; or one for a batch with another name.
+   * Handles existing jobs. A request with an idempotency key always yields the same job ids: another call, or a node of
+   * version 0.1 that then stopped, created these; or the key was used for a batch with another name.
    */
   async #addRequest(batch: Batch, request: RepeatableRequest, jobs: NewBatch['jobs']): Promise<void> {
     const { app, name } = batch
@@ -116,7 +116,7 @@ export class Batches {
     )
   }
 
-  /** The batch name of the first of the jobs that is still there. */
+  /** The batch name of the first of the jobs that still exists. */
   async #firstName(jobs: NewBatch['jobs']): Promise<string | null | undefined> {
     for (const { id } of jobs) {
       const job = await this.#ports.jobs.get(id)
@@ -125,7 +125,7 @@ export class Batches {
     return undefined
   }
 
-  /** The state of the batch; `undefined` if there are neither jobs with that name nor a batch. */
+  /** The state of the batch; `undefined` if there is neither a batch nor a job with that name. */
   async status(app: string, name: string, turn?: Turn): Promise<BatchStatus | undefined> {
     const [batch, counts] = await Promise.all([this.#read(app, name), this.#count(app, name)])
     const total = sumOf(counts)
@@ -139,12 +139,12 @@ export class Batches {
       counts,
       progress: total === 0 ? 1 : done / total,
       createdAt: batch?.value.createdAt ?? null,
-      // A job that was submitted alone, or whose retry did not reach this record, is open all the same.
+      // Jobs that were submitted alone, or whose retry did not reach this record, count as open, too.
       endedAt: isOpen(counts) ? null : (batch?.value.endedAt ?? null),
     }
   }
 
-  /** Mean over its running jobs. */
+  /** Mean progress of the batch's running jobs. */
   async #meanProgress(app: string, batchName: string, turn?: Turn): Promise<number> {
     const { jobs } = this.#ports
     let [sum, count] = [0, 0]
@@ -163,7 +163,7 @@ export class Batches {
 
   /**
    * Records the end of a batch whose jobs have all ended; the first process to notice puts the message into its outbox.
-   * If a job ended after the recorded end, its process died before it could reopen the batch: it ends again.
+   * If a job ended after the recorded end, its process died before it could reopen the batch: the batch ends again.
    */
   async look({ app, batchName, completedAt }: JobOfBatch): Promise<void> {
     const { clock, jobs } = this.#ports
@@ -171,7 +171,7 @@ export class Batches {
       if (!batch || (batch.endedAt !== null && (completedAt ?? 0) <= batch.endedAt)) return undefined
       const open = await jobs.count({ app, batchName, statuses: ['QUEUED', 'STARTED'] }, { max: 1 })
       if (open > 0) return undefined
-      // Counted only now that all have ended; one that is retried meanwhile ends the batch later.
+      // Counted only after all jobs have ended; a job that is retried meanwhile ends the batch later.
       const [counts, now] = [await this.#count(app, batchName), await clock.read()]
       if (isOpen(counts) || batch.addingUntil > now) return undefined
       const message = batch.webhook && { id: `msg_${randomUUID()}`, url: batch.webhook.url, event: 'batch.ended' }
@@ -179,11 +179,11 @@ export class Batches {
     })
   }
 
-  /** Call when one of its jobs is queued again. */
+  /** Call when a job of the batch is queued again. */
   async reopen({ app, batchName }: JobOfBatch): Promise<void> {
     await this.#change(app, batchName, async (batch) => {
       if (!batch || batch.endedAt === null) return undefined
-      // It may have ended already.
+      // The job may have ended already.
       return isOpen(await this.#count(app, batchName)) ? reopened(batch) : undefined
     })
   }
@@ -206,11 +206,11 @@ export class Batches {
     return sent.reduce((sum, count) => sum + count, 0)
   }
 
-  /** Resolves with the sends in flight, once the batch is no longer due. */
+  /** Handles one due batch. Resolves with the sends in flight, once the batch is no longer due. */
   async #tendOne({ app, name, endedAt }: Batch): Promise<Promise<number>[]> {
     if (endedAt === null) {
       await this.look({ app, batchName: name })
-      // Due again later, if it is still open.
+      // Rewritten so that it is due again later, if it is still open.
       await this.#change(app, name, (now) => (now?.endedAt === null ? now : undefined))
     }
     const sending: Promise<number>[] = []
@@ -271,7 +271,7 @@ export class Batches {
     return Object.fromEntries(counted) as Record<JobStatus, number>
   }
 
-  /** About what the records of an application's batches take in the store. */
+  /** Approximate bytes of the records of an application's batches in the store. */
   bytes(app: string, turn?: Turn): Promise<number> {
     return documentBytes(this.#ports.jobs.documents, { kind: batchKind, prefix: `${app}/` }, turn)
   }

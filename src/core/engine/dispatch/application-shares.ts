@@ -3,20 +3,20 @@ import type { Claimable } from '../ports/job-store.js'
 
 /** An application's share of the run slots while jobs wait for them. */
 export interface ApplicationShare {
-  /** Jobs started in each of its turns. */
+  /** Jobs started in each turn of the application. */
   weight: number
-  /** While it has fewer running jobs than this, its next one starts before those of all others. */
+  /** While the application has fewer running jobs than this, its next job starts before all others'. */
   reserved: number
 }
 
-/** Asks the store for jobs, at most `max`. */
+/** Claims at most `max` jobs from the store. */
 type Ask = (claimable: Pick<Claimable, 'onlyApps' | 'belowRunning'>, max: number) => Promise<JobRecord[]>
 
 export type ApplicationShares = ReturnType<typeof applicationShares>
 
 /**
- * The order in which a worker claims jobs when applications have unequal shares: first those whose reservation is not
- * used up; then all take turns, and one with a weight starts that many jobs in each.
+ * The order in which a worker claims jobs when applications have unequal shares: first for applications with unused
+ * reserved slots; then all take turns, and an application with a weight starts that many jobs in each turn.
  */
 export function applicationShares(given: Readonly<Record<string, Partial<ApplicationShare>>>) {
   const shares = new Map(
@@ -49,7 +49,7 @@ export function applicationShares(given: Readonly<Record<string, Partial<Applica
       const claimed: JobRecord[] = []
       try {
         for (const { app, jobs } of reserved) {
-          // One at a time: each claim counts towards the limit of the next.
+          // One job at a time, because each claim counts towards the limit of the next.
           const next = () => ask({ onlyApps: [app], belowRunning: jobs }, 1)
           while (claimed.length < max && take(claimed, await next()));
         }
@@ -65,7 +65,7 @@ export function applicationShares(given: Readonly<Record<string, Partial<Applica
   }
 }
 
-/** Returns whether there was any. */
+/** Adds claimed jobs; returns whether there were any. */
 function take(claimed: JobRecord[], jobs: readonly JobRecord[]): boolean {
   claimed.push(...jobs)
   return jobs.length > 0

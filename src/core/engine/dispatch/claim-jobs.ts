@@ -2,7 +2,7 @@ import type { JobRecord } from '../job/job.js'
 import type { ClaimRequest } from '../job/transitions.js'
 import type { Claimable, JobStore } from '../ports/job-store.js'
 
-/** The next jobs, at most `max`; from a store that claims one at a time, one by one. */
+/** Claims at most `max` jobs: at once, or one by one from a store without `claimSeveral`. */
 export async function claimJobs(
   jobs: JobStore,
   request: ClaimRequest & Omit<Claimable, 'id'>,

@@ -16,7 +16,7 @@ import { Stages } from './attempt/stages.js'
 /**
  * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. One claim at a time asks the store
  * for as many jobs as there is room for, until it has no more; the end of each job makes room. So a notification or a
- * tick of the sweep is only needed where there were none.
+ * tick of the sweep is only needed after a claim found too few jobs.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
@@ -26,7 +26,7 @@ export class Dispatcher {
   readonly #claims: JobClaims
   readonly #lanes = new Set<Promise<void>>()
   readonly #stages: Stages
-  /** Claims jobs while there is room for them; one at a time. */
+  /** The loop that claims jobs while there is room; there is one at a time. */
   #filling: Promise<void> | undefined
   /** Whether the last claim found as many jobs as there was room for. */
   #mayBeMore = true
@@ -34,15 +34,15 @@ export class Dispatcher {
   readonly #preemption: ReturnType<typeof preemption>
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
-  /** Whether the time for jobs to finish on their own is over. */
+  /** Whether the grace period for running jobs has ended. */
   #isTimeUp = false
-  /** Counts calls to `wake`: a claim that found nothing is repeated if one came meanwhile. */
+  /** Counts calls of `wake`: a claim that found too few jobs is repeated if there was a call meanwhile. */
   #wakes = 0
   /** Whether a notification was received and not yet passed on. */
   #notified = false
   #laneEnded: () => void = () => {}
   #state: WorkerState = 'open'
-  /** While draining: ends the time that running jobs have to finish. */
+  /** While draining: ends the grace period of running jobs. */
   #draining: NodeJS.Timeout | undefined
   #lookingAgain: NodeJS.Timeout | undefined
 
@@ -74,7 +74,7 @@ export class Dispatcher {
     return this.#running.size
   }
 
-  /** May be called again after it failed. */
+  /** May be called again after a failure. */
   async start(): Promise<void> {
     await Promise.all([this.#scratch.check(), this.#loadAttempt()])
     this.#subscription = this.#subscribe()
@@ -82,7 +82,7 @@ export class Dispatcher {
     this.#preemption.start()
   }
 
-  /** Follows what was ordered for this worker. */
+  /** Applies an operator's order for this worker. */
   setState(state: WorkerState): void {
     this.#state = state
     clearTimeout(this.#draining)
@@ -96,15 +96,15 @@ export class Dispatcher {
     this.wake()
   }
 
-  /** Looks for jobs, if there is room for one. */
+  /** Claims jobs, if there is room. */
   wake(): void {
     this.#wakes++
     this.#fill()
   }
 
   /**
-   * Claims the named job, or the next in turn, and makes one attempt. `undefined`: nothing to claim, or the lease was
-   * lost. A signal that fires hands the job back to the queue without counting the attempt.
+   * Claims the given job, or the next in turn, and makes one attempt. `undefined`: no job to claim, or the lease was
+   * lost. The signal hands the job back to the queue without counting the attempt.
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const Work = await this.#loadAttempt()
@@ -130,7 +130,7 @@ export class Dispatcher {
     return this.#scratch.pathOf(`${id}-${token}`)
   }
 
-  /** What an operator should do about the disk of the files of running jobs; `undefined`: nothing. */
+  /** Warning to the operator about the disk with the files of running jobs; `undefined`: none. */
   diskWarning(): Promise<string | undefined> {
     return this.#scratch.warning()
   }
@@ -140,14 +140,14 @@ export class Dispatcher {
     this.#running.get(jobId)?.interrupt(reason)
   }
 
-  /** Takes no new job, waits for the running ones up to `timeoutMs`, then requeues them. */
+  /** Takes no new job, waits up to `timeoutMs` for running jobs, then requeues them. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true
     clearTimeout(this.#draining)
     this.#laneEnded()
     const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
     try {
-      // A failed start has already reported this to its caller.
+      // A failed start has already reported this error to its caller.
       const subscription = await this.#subscription?.catch(() => undefined)
       await this.#preemption.stop()
       await Promise.all([subscription?.stop(), this.#filling])
@@ -161,7 +161,7 @@ export class Dispatcher {
     await this.#scratch.close()
   }
 
-  /** Not needed where jobs are only accepted. Loaded before the claim, so that a claimed job is known here at once. */
+  /** Loads code that hosts without jobs do not need. Called before a claim, so that its job is known here at once. */
   async #loadAttempt(): Promise<typeof Attempt> {
     return (this.#Attempt ??= (await import('./attempt/attempt.js')).Attempt)
   }
@@ -177,7 +177,7 @@ export class Dispatcher {
     return await queue.subscribe(() => this.#onNotification(), { address })
   }
 
-  /** Returns when there is room for a job. Until then, notifications go to other workers. */
+  /** Returns when there is room for a job. Until then, the queue notifies other workers. */
   async #onNotification(): Promise<void> {
     if (this.#stopping || this.#isFull()) this.#notifyOther()
     else this.#notified = true
@@ -199,7 +199,7 @@ export class Dispatcher {
     return this.#room <= 0 || !this.#isOpen()
   }
 
-  /** Whether jobs may be claimed at all. While the disk is full, they are left to other workers. */
+  /** Whether jobs may be claimed at all. While the disk is full, jobs are left to other workers. */
   #isOpen(): boolean {
     return this.#state === 'open' && this.#scratch.fullMs === 0
   }
@@ -219,7 +219,7 @@ export class Dispatcher {
     this.#lanes.add(lane)
   }
 
-  /** Claims a job for the slot of a running one, which keeps it until the inputs of the other are here. */
+  /** Claims a job for the slot of a running one, which keeps the slot until the claimed job has its inputs. */
   async #replace(holder: Attempt, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean> {
     if (!this.#isOpen()) return false
     const Work = await this.#loadAttempt()
@@ -230,7 +230,7 @@ export class Dispatcher {
 
   #makeRoom(): void {
     this.#laneEnded()
-    // A lone job is not followed by a claim for each of its stages.
+    // So a lone job does not cause a claim for each of its stages.
     if (this.#mayBeMore) this.#fill()
   }
 
@@ -259,14 +259,14 @@ export class Dispatcher {
         'The job store could not be queried for a job; the next sweep tries again.',
       )
     } finally {
-      // At once: a notification after the last look must start a new one.
+      // Reset at once: a notification after the last claim must start a new loop.
       this.#filling = undefined
     }
   }
 
   #notifyOther(): void {
     this.#notified = false
-    // The sender notices by itself that a job still waits.
+    // Where a notification wakes all, its sender checks whether a job still waits.
     if (this.#ports.queue.traits.wakes === 'all') return
     this.#ports.queue
       .notify()
@@ -306,7 +306,7 @@ export class Dispatcher {
 
   /**
    * @param stages absent: the host requested this run, which needs no slot
-   * @param onNoSlot called when the inputs are here and no slot is free
+   * @param onNoSlot called when the inputs are ready and no slot is free
    */
   async #attempt(
     Work: typeof Attempt,
@@ -316,7 +316,7 @@ export class Dispatcher {
   ): Promise<JobRecord | undefined> {
     const attempt = new Work(job, this.#ports, this.#scratch, stages, onNoSlot)
     this.#running.set(job.id, attempt)
-    // The claim was answered after that time.
+    // The claim was answered after the grace period.
     if (this.#isTimeUp) attempt.interrupt(shuttingDown())
     try {
       return await attempt.run()

@@ -10,25 +10,25 @@ import type { SharedParts } from '../engine-parts.js'
 
 /** How often to check for new bytes. */
 const lookMs = 200
-/** The job itself is checked less often. */
+/** The job's record is read only in every tenth of these checks. */
 const looksForJob = 10
 const chunkBytes = 64 * 1024
 
-/** The part of a result that is written so far, of a job that runs in this process. */
+/** The part of a result that is already written, of a job that runs in this process. */
 export interface GrowingResult {
   readonly contentType: string
   readonly fileName: string
-  /** How much can be read so far. */
+  /** Bytes that can be read so far. */
   readonly bytes: number
-  /** Bytes `start` to `end`, both inclusive and already written. Ends the reading. */
+  /** Reads bytes `start` to `end`, both inclusive and already written; then the file is closed. */
   part(start: number, end: number): AsyncIterable<Uint8Array>
   /**
-   * The whole file, each byte as soon as it is written. Ends the reading.
+   * Reads the whole file, each byte as soon as it is written; then the file is closed.
    *
    * @throws StemworkError `NOT_FOUND` if the job ends without this result, or is run again
    */
   follow(signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Call it if nothing is read; a second call does nothing. */
+  /** Call if nothing is read; a second call does nothing. */
   close(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export async function growingResult(
   const { fileName, contentType } = declaration
   const path = join(directory, (ofPeaks ? growingPeaksFile : growingOutputFile)(output, fileName))
   const file = await openFile(path)
-  // It does not exist here, or it is complete and about to be published.
+  // The file does not exist here, or is complete and about to be published.
   if (!file) return undefined
   const { size: bytes } = await file.stat()
   const look = async () => {
@@ -66,7 +66,7 @@ export async function growingResult(
   }
 }
 
-/** @param look how many bytes the result has, if the job has ended with it @throws if it has ended otherwise */
+/** @param look returns the result's bytes once the job has succeeded @throws if the job ends without the result */
 async function* followed(
   file: FileHandle,
   path: string,
@@ -88,7 +88,7 @@ async function* followed(
   }
 }
 
-/** Its size; `undefined` once the file has its final name, because the store may then add bytes to it. */
+/** Size of the file; `undefined` once it has its final name, because the store may then add bytes to it. */
 async function growingBytes(file: FileHandle, path: string): Promise<number | undefined> {
   const { ino, size } = await file.stat()
   const named = await lstat(path).catch(() => undefined)
@@ -116,7 +116,7 @@ async function* read(file: FileHandle, from: number, until: number): AsyncGenera
   }
 }
 
-/** A link could expose a file from outside the run; a pipe would hold a thread until its other end is opened. */
+/** A link could expose a file from outside the run; a pipe would block a thread until its other end is opened. */
 const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 async function openFile(path: string): Promise<FileHandle | undefined> {

@@ -6,26 +6,26 @@ import type { Claimable } from '../ports/job-store.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
 import { claimJobs } from './claim-jobs.js'
 
-/** Most jobs of lost workers to look at. */
+/** Most jobs of lost workers to check. */
 const mostLapsed = 100
 
 interface ClaimPorts extends Pick<AttemptPorts, 'jobs' | 'contact' | 'options' | 'runnable'> {
   owner: string
-  /** The attempts that run here. */
+  /** The attempts of this process. */
   running: ReadonlyMap<string, { pool: string }>
 }
 
-/** What this worker asks the store for. */
+/** Claims jobs for this worker. */
 export class JobClaims {
   readonly #ports: ClaimPorts
-  /** Whether the last claim was allowed to take jobs of lost workers; its answer may allow the next one to. */
+  /** Whether the last claim was allowed to take jobs of lost workers. The store's answer may allow the next one to. */
   #couldJudge = false
 
   constructor(ports: ClaimPorts) {
     this.#ports = ports
   }
 
-  /** How many of `room` jobs to claim at once: where they share amounts, each may use up what the next needs. */
+  /** How many of `room` jobs to claim at once: one if jobs share amounts, which one job may use up. */
   atOnce(room: number): number {
     return hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room
   }
@@ -38,13 +38,13 @@ export class JobClaims {
     return job
   }
 
-  /** The next jobs, at most `max`. */
+  /** Claims the next jobs, at most `max`. */
   async next(max: number, claimable: Omit<Claimable, 'id' | 'workflows' | 'labels'>): Promise<JobRecord[]> {
     const { jobs, runnable } = this.#ports
     return await this.#claim({ workflows: runnable(), ...claimable }, (request) => claimJobs(jobs, request, max))
   }
 
-  /** Whether there are jobs of lost workers for this one, which the last claim could not take yet. */
+  /** Whether jobs of lost workers, which the last claim could not take yet, are suitable for this worker. */
   async hasUnjudged(): Promise<boolean> {
     const { jobs, runnable } = this.#ports
     if (this.#couldJudge) return false
@@ -53,13 +53,13 @@ export class JobClaims {
     return lapsed.some(({ workflow, pool }) => workflows.includes(workflow) && servesPool(labels, pool))
   }
 
-  /** The store belongs to this process and nothing runs here: nobody holds a lease. */
+  /** Whether no lease is held at all: the store belongs to this process, and no job runs here. */
   get #isAlone(): boolean {
     const { jobs, running } = this.#ports
     return jobs.traits.scope === 'process' && running.size === 0
   }
 
-  /** The labels of this worker, less what running jobs take of them. */
+  /** The labels of this worker, less the amounts that running jobs take. */
   get #offered(): string[] {
     const { options, running } = this.#ports
     return offered(
@@ -73,7 +73,7 @@ export class JobClaims {
     ask: (request: ClaimRequest & Claimable) => Promise<JobRecord[]>,
   ): Promise<JobRecord[]> {
     const { contact, options, owner } = this.#ports
-    // Random to the last digit, as those of `randomBytes` are, which takes ten times as long.
+    // These digits are all random, as from `randomBytes`, which takes ten times as long.
     const nonce = randomUUID().slice(-12)
     const { leaseMs } = options.dispatch
     const labels = this.#offered
@@ -90,7 +90,7 @@ export class JobClaims {
     }
   }
 
-  /** Of jobs whose claim was answered after their leases ended, those that nobody else has taken over. */
+  /** Of jobs whose leases ended before the claim was answered, those that no other worker has taken over. */
   async #stillHeld(jobs: readonly JobRecord[]): Promise<JobRecord[]> {
     const { leaseMs } = this.#ports.options.dispatch
     const held: JobRecord[] = []

@@ -19,7 +19,7 @@ interface EndingParts extends Pick<SharedParts, 'jobs' | 'clock' | 'blobs' | 'ev
   workers: WorkerRegistry
 }
 
-/** Ends jobs on request, and does what follows the end of any job. */
+/** Ends jobs on request, and handles the end of every job. */
 export function jobEnds(parts: EndingParts) {
   const { jobs, blobs, events, options, logger, dispatcher, maintenance, batches, workers } = parts
   return { cancel, delete: remove, report }
@@ -64,7 +64,7 @@ export function jobEnds(parts: EndingParts) {
     return known
   }
 
-  /** What has begun counts as canceled when it is deleted: it used the machine. */
+  /** Ends a started job that is deleted as canceled, so that its usage is recorded. */
   async function endForced({ id, metered, lease }: JobRecord): Promise<JobRecord | undefined> {
     const usage = metered && lease?.used ? { bytes: lease.used.bytes } : undefined
     const retentionMs = options.retention.failedInputsMs
@@ -78,7 +78,7 @@ export function jobEnds(parts: EndingParts) {
     })
   }
 
-  /** Handles a job that has ended. Not an event listener: the host can remove those, and they may be slow or fail. */
+  /** Handles the end of a job. Not an event listener: the host can remove those, and they may be slow or fail. */
   function report(job: JobRecord): void {
     if (job.settlement) events.announce('usage.recorded', { entry: job.settlement })
     if (job.status === 'SUCCEEDED') workers.noteSuccess(job)
@@ -86,7 +86,7 @@ export function jobEnds(parts: EndingParts) {
     if (maintenance.isStarted && job.webhook) maintenance.sendWebhooksSoon()
   }
 
-  /** Nothing waits for it: the next sweep catches up. */
+  /** Checks the batch of a job in the background; after a failure, a sweep does it. */
   function lookAtBatch(job: JobRecord): void {
     if (!isOfBatch(job)) return
     batches.look(job).then(

@@ -8,7 +8,7 @@ import type { sweepTurn } from './sweep/sweep-turn.js'
 import { roundMsPerWorker, type WorkerRegistry } from '../workers/worker-registry.js'
 import type { SharedParts } from '../engine-parts.js'
 
-/** Sweeps per sweep of all files, which is not urgent. */
+/** Intervals of the sweep per sweep of all files, which is not urgent. */
 const fileSweepRounds = 20
 
 interface MaintainedParts extends Pick<SharedParts, 'clock' | 'options' | 'logger'> {
@@ -38,7 +38,7 @@ export function engineMaintenance(parts: MaintainedParts) {
   let knownProblem: string | undefined
   let looking: Promise<void> | undefined
   let sweeping: Promise<unknown> | undefined
-  /** Whether this node had messages to send when it last looked. */
+  /** Whether this node sent messages the last time. */
   let hasSent = false
   let sweepingFiles: Promise<unknown> | undefined
   return {
@@ -55,7 +55,7 @@ export function engineMaintenance(parts: MaintainedParts) {
 
   function start(): void {
     isStarted = true
-    // A node that starts always sweeps: what a crashed process left should not wait for a turn.
+    // A node that starts always sweeps, so that the cleanup after a crashed process does not wait for a turn.
     dispatcher.wake()
     beginSweep()
     beginFileSweep()
@@ -63,7 +63,7 @@ export function engineMaintenance(parts: MaintainedParts) {
     filesTimer = setInterval(beginFileSweep, fileSweepMs).unref()
   }
 
-  /** Starts nothing more. */
+  /** Starts no more work. */
   function stop(): void {
     isStarted = false
     clearTimeout(timer)
@@ -103,7 +103,7 @@ export function engineMaintenance(parts: MaintainedParts) {
     )
   }
 
-  /** The more workers there are, the less often each looks. */
+  /** Schedules the next check; the more workers there are, the less often each checks. */
   function lookLater(): void {
     const everyMs = Math.max(sweepIntervalMs, fleet * roundMsPerWorker)
     timer = setTimeout(() => {
@@ -125,7 +125,7 @@ export function engineMaintenance(parts: MaintainedParts) {
     fleet = turn.workers
     workers.setFleet(turn.workers)
     if (turn.isOurs && isStarted) beginSweep()
-    // Messages that wait are sent by all nodes that have sent some: one alone could take long.
+    // All nodes that have sent messages continue to send: a single node could take long.
     else if (hasSent) sendWebhooksSoon()
   }
 
@@ -141,13 +141,13 @@ export function engineMaintenance(parts: MaintainedParts) {
     sweepingFiles ??= unlessClockIsWrong(() => fileSweep.run({ everyMs })).finally(() => (sweepingFiles = undefined))
   }
 
-  /** No sweep depends on this node's clock. But nobody knows what else is wrong with a node whose clock is. */
+  /** Sweeps do not depend on this node's clock, but a node with a wrong clock may have other faults. */
   async function unlessClockIsWrong(work: () => Promise<unknown>): Promise<void> {
     if (!(await isClockWrong())) await work()
   }
 
   async function isClockWrong(): Promise<boolean> {
-    // A store that does not answer lets the sweep fail, which says so.
+    // If the store does not answer, the sweep fails and reports it.
     const problem = await clockProblem(clock).catch(() => undefined)
     if (problem !== undefined && knownProblem === undefined) logger.error({}, problem)
     knownProblem = problem

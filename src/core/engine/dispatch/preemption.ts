@@ -3,9 +3,9 @@ import type { Logger } from '../ports/logger.js'
 import type { ApplicationShares } from './application-shares.js'
 import type { RunSlot } from './attempt/run-slot.js'
 
-/** Often enough that a job of 10 s starts within 15 s, and rare compared with the heartbeats of the running jobs. */
+/** Often enough that a 10-second job starts within 15 s among hour-long ones; rare compared with their heartbeats. */
 const lookEveryMs = 2000
-/** Where counting an application's running jobs stops: nothing depends on larger numbers. */
+/** Cap for counting an application's running jobs: larger numbers make no difference. */
 const mostCounted = 1000
 
 /** An attempt that has a run slot. */
@@ -19,24 +19,24 @@ interface PreemptionParts<Holder extends SlotHolder> {
   logger: Logger
   preemptAfterMs: number | null
   shares: Pick<ApplicationShares, 'reserved' | 'reservedFor'>
-  /** The attempts of this process; none while a slot is free, or is being given to another job. */
+  /** The attempts of this process; none while a slot is free or changes hands. */
   holders(): readonly Holder[]
-  /** Claims a job of another application, and begins it when the holder gives way. False if there is none. */
+  /** Claims a job of another application, which takes over the holder's slot. False if there is no such job. */
   replace(holder: Holder, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean>
 }
 
 /**
- * Gives run slots to waiting applications where jobs that have kept their work would hold them for long. The store
- * decides whose turn it is; this just claims, even though all slots are taken. The application with the most
+ * Preempts long jobs that have kept their work, to give their run slots to waiting applications. The store decides
+ * which application is next; this code only claims, even though all slots are taken. The application with the most
  * running jobs gives way, and only to one with none, or at least two fewer, so that equals never take each other's
- * slots. An application with reserved slots gets those at once and loses none of them.
+ * slots. An application gets its reserved slots at once and loses none of them.
  */
 export function preemption<Holder extends SlotHolder>(parts: PreemptionParts<Holder>) {
   const { jobs, logger, preemptAfterMs, shares, replace } = parts
   let timer: NodeJS.Timeout | undefined
   let looking: Promise<void> | undefined
 
-  /** Of the application with the most running jobs, the attempt that has held its slot longest. */
+  /** Finds the attempt that has held its slot longest, of the application with the most running jobs. */
   const largestOf = async (mayLose: (holder: Holder) => boolean) => {
     const holders = parts.holders().filter((holder) => mayLose(holder))
     let largest: { holder: Holder; running: number } | undefined

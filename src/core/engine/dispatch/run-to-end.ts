@@ -32,7 +32,7 @@ export async function runToEnd(
   if (jobId === undefined) return undefined
   for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
     job ??= await jobs.get(jobId)
-    // Its deadline may pass while it waits, and only a started engine sweeps.
+    // The job's deadline may pass while it waits, and only a started engine sweeps.
     if (job?.status === 'QUEUED' && job.deadline !== null) job = (await sweep.endUnheld(job)) ?? job
     if (!job || isTerminal(job)) return job
     ended.throwIfAborted()
@@ -42,7 +42,7 @@ export async function runToEnd(
 }
 
 /**
- * Returns when this process has seen the job change, or after the given time, because other processes write it, too.
+ * Returns when this process has changed the job, or after the given time, because other processes may change it, too.
  */
 async function stepOf(jobId: string, events: JobEvents, waitMs: number, ended: AbortSignal): Promise<void> {
   const step = new AbortController()

@@ -10,37 +10,37 @@ export interface StoreContactParts {
 
 /** As a share of a lease: a longer gap between two answers may hide an outage. */
 const longestGap = 0.6
-/** Grace beyond a lease, as a share of it, in which its worker tries to reach the store again. */
+/** Share of a lease: grace after its end, in which its worker tries to reach the store again. */
 const grace = 1 / 3
 
 /**
- * Whether this process may declare a worker lost. Leases also expire when nobody can reach the store. So only a process
- * that has been in touch with it for a whole lease may do so: after an outage, every worker first gets that long to
- * come back.
+ * Decides whether this process may declare a worker lost. Leases also expire when no worker can reach the store. So
+ * only a process that has been in contact with the store for a whole lease may do so: after an outage, every worker
+ * first gets that long to reconnect.
  *
- * If a lease ended before the outage, or its holder cannot come back, this costs one lease at most. Nobody waits for a
- * worker longer than it waits for the store itself.
+ * If a lease ended before the outage, or its holder cannot return, this delays the takeover by one lease at most. No
+ * lost worker is awaited longer than the store itself (`storageOutageMs`).
  */
 export class StoreContact {
   readonly #parts: StoreContactParts
-  /** By two clocks: the monotonic one may stop while the machine sleeps, the other may be set. */
+  /** The last answer, by two clocks: the monotonic one may stop while the machine sleeps, the other may be set. */
   #last = { rising: -Infinity, date: -Infinity }
-  /** When unbroken contact began, by `performance.now()`; undefined: the last call failed, or none was made. */
+  /** Start of unbroken contact, by `performance.now()`; `undefined`: the last call failed, or none was made. */
   #since: number | undefined
 
   constructor(parts: StoreContactParts) {
     this.#parts = parts
-    // Nobody else can hold a lease in such a store.
+    // No other process can hold a lease in such a store.
     if (parts.jobs.traits.scope === 'process') this.noteAnswer(-Infinity)
   }
 
-  /** The store has answered a call. */
+  /** Call when the store has answered. */
   noteAnswer(since = performance.now()): void {
     if (this.#since === undefined || this.#isGap) this.#since = since
     this.#last = { rising: performance.now(), date: Date.now() }
   }
 
-  /** The store did not answer a call. */
+  /** Call when the store did not answer. */
   noteFailure(): void {
     this.#since = undefined
   }
@@ -61,12 +61,12 @@ export class StoreContact {
     return gapMs > longestGap * this.#parts.leaseMs
   }
 
-  /** When a lease must have ended, in the store's time, for its job to be taken over. @throws the store's error. */
+  /** Jobs whose leases ended before this store time may be taken over. @throws the store's error. */
   async lapsedBefore(): Promise<number> {
     const { jobs, clock, leaseMs, storageOutageMs } = this.#parts
     const now = await clock.time()
     if (this.isSteady) return now - grace * leaseMs
-    // The only process of a store was suspended, or its clock was set: its own jobs run on, and renew their leases.
+    // The only process of a store was suspended, or its clock was set: its jobs still run, and renew their leases.
     return jobs.traits.scope === 'process' ? 0 : now - storageOutageMs
   }
 }

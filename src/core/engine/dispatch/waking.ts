@@ -5,11 +5,11 @@ import type { Logger } from '../ports/logger.js'
 import { serves, type Worker } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 
-/** Workers that are notified first of a job. The second is there in case the first has died or just become busy. */
+/** Workers that are notified first of a job. The second is for the case that the first has died or become busy. */
 const fewPerJob = 2
-/** How long they have. A claim takes a hundredth of it. */
+/** How long these workers have to claim a job. A claim takes a hundredth of this. */
 const firstChoiceMs = 100
-/** Most jobs to check after that; if there were more, some surely still wait. */
+/** Most jobs to check afterwards; of more jobs, some surely still wait. */
 const mostLookedAt = 20
 
 export interface WakingParts {
@@ -22,9 +22,9 @@ export interface WakingParts {
 export type WaitingJob = Pick<JobRecord, 'id' | 'workflow' | 'pool'>
 
 /**
- * Tells workers that jobs wait. Where a notification would reach all of them, a few are told first, and the others only
- * if a job still waits afterwards: a lone job costs a few claims, however many workers are idle. Those that have run
- * its workflow lately come first: their models are loaded.
+ * Notifies workers of waiting jobs. Where a notification would reach all workers, a few are notified first, and the
+ * others only if a job still waits afterwards: a lone job costs a few claims, however many workers are idle. Workers
+ * that ran its workflow lately come first, because their models are loaded.
  */
 export class Waking {
   readonly #parts: WakingParts
@@ -32,14 +32,14 @@ export class Waking {
   /** Jobs of which only a few workers have been notified. */
   readonly #notifiedJobs = new Set<string>()
   #isClosed = false
-  /** The queue failed at the last attempt, which is logged once. */
+  /** Whether the last notification failed, which is logged once. */
   #isUnheard = false
 
   constructor(parts: WakingParts) {
     this.#parts = parts
   }
 
-  /** @param waiting absent: it is not known which jobs may wait */
+  /** @param waiting the jobs that may wait; absent: unknown */
   async wake(waiting?: readonly WaitingJob[], { delayMs = 0 } = {}): Promise<void> {
     const few = waiting && (await this.#few(waiting))
     await this.#notify({ delayMs, workers: few })
@@ -52,7 +52,7 @@ export class Waking {
     this.#timers.clear()
   }
 
-  /** Addresses of the workers to notify first; `undefined`: all, because they are not many more. */
+  /** Addresses of the workers to notify first; `undefined`: all, if they are not many more. */
   async #few(waiting: readonly WaitingJob[]): Promise<string[] | undefined> {
     const { queue, workers } = this.#parts
     if (queue.traits.wakes !== 'all') return undefined
@@ -110,7 +110,7 @@ export class Waking {
   }
 }
 
-/** Some at random, so that simultaneous jobs choose different ones. */
+/** Chooses workers at random, so that simultaneous jobs choose different ones. */
 function firstOf(workers: readonly Worker[], count: number): Worker[] {
   const left = [...workers]
   const chosen: Worker[] = []

@@ -4,12 +4,12 @@ import { allowList } from './allow-list.js'
 import { specialRange } from './address-ranges.js'
 import { blocked, downloadFailed } from './fetch-failure.js'
 
-/** Which addresses may be reached on behalf of clients. By default, public ones on ports 80 and 443. */
+/** Policy for addresses that may be reached on behalf of clients. Default: public ones on ports 80 and 443. */
 export interface AddressPolicy {
   /** Allows every address, and every port of non-public ones. For development only. Default: false. */
   allowPrivate?: boolean
   /**
-   * What else is allowed: `10.1.0.0/16`, `192.168.1.5`, `nas.local`, each on every port, or on one as in
+   * Additional addresses: `10.1.0.0/16`, `192.168.1.5`, `nas.local`, each on every port, or on one as in
    * `nas.local:8080` and `[fd00::5]:8080`.
    */
   allow?: readonly string[]
@@ -21,8 +21,8 @@ export interface AddressPolicy {
    */
   detail?: boolean
   /**
-   * Resolves a host name to all its addresses. Default: the name servers of the system, asked directly; for names that
-   * `allow` lists, and for all names with `allowPrivate`, the system's resolver with its hosts file and search domains.
+   * Resolves a host name to all its addresses. Default: queries the system's name servers directly; for names in
+   * `allow`, and for all names with `allowPrivate`, the system's resolver with its hosts file and search domains.
    */
   resolver?: (host: string, signal: AbortSignal) => Promise<LookupAddress[]>
 }
@@ -30,11 +30,11 @@ export interface AddressPolicy {
 /** A URL that passed the check. */
 export interface Target {
   url: URL
-  /** Without brackets and without a trailing dot. */
+  /** Host name or IP address, without brackets and trailing dot. */
   host: string
   port: number
   secure: boolean
-  /** The host is an IP address: it is never resolved. */
+  /** Whether the host is an IP address, which is never resolved. */
   literal: boolean
 }
 
@@ -44,8 +44,8 @@ const defaultPorts = new Map([
 ])
 
 /**
- * The first half of the check: what the URL alone shows. The WHATWG parser reduces all spellings of an IPv4 address
- * (octal, hexadecimal, short, full-width) to one, and that one is dialled later.
+ * The first half of the check, on the URL alone. The WHATWG parser normalizes all spellings of an IPv4 address (octal,
+ * hexadecimal, short, full-width), and the normalized one is dialled later.
  *
  * @throws StemworkError `BAD_INPUT` with reason `blocked_address`
  */
@@ -69,12 +69,12 @@ export function targetOf(address: string | URL, policy: AddressPolicy): Target {
 }
 
 /**
- * The second half: every address that the host name has must be open, not only the one that would be dialled, because
- * an answer that mixes public and private addresses is an attack.
+ * The second half of the check: every address of the host name must be open, not only the one that would be dialled,
+ * because an answer that mixes public and private addresses is an attack.
  *
- * @returns the addresses, each once, that may be dialled
- * @throws StemworkError `BAD_INPUT`; for a name that leads inside it is the same as for one that does not exist, so
- * that no one can ask for the names of an intranet
+ * @returns the addresses that may be dialled, without duplicates
+ * @throws StemworkError `BAD_INPUT`; the same for a name with internal addresses as for an unknown name, so that
+ * clients cannot probe the names of an intranet
  */
 export function vetAddresses(
   target: Target,

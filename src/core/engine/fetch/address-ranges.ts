@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-// IANA's special-purpose registries for IPv4 and IPv6, and the one cloud address that lies in public space.
+// IANA's special-purpose registries for IPv4 and IPv6, and the one cloud metadata address in public space.
 const ipv4Special: readonly [range: string, meaning: string][] = [
   ['0.0.0.0/8', 'this network'],
   ['10.0.0.0/8', 'private'],
@@ -20,9 +20,7 @@ const ipv4Special: readonly [range: string, meaning: string][] = [
   ['240.0.0.0/4', 'reserved and broadcast'],
 ]
 
-/**
- * In IPv6, only this block is public: mapped, NAT64, unique-local, link-local and multicast addresses lie outside it.
- */
+/** The only public block of IPv6: mapped, NAT64, unique-local, link-local and multicast addresses lie outside. */
 const ipv6Public = '2000::/3'
 const ipv6Special: readonly [range: string, meaning: string][] = [
   ['2001::/23', 'protocol assignments, Teredo and ORCHID'],
@@ -39,8 +37,8 @@ const special = [...ipv4Special, ...ipv6Special].map(([range, meaning]) => ({
 const publicBlock = blockOf(ipv6Public)
 
 /**
- * Which special range an IP address lies in; `undefined` for a public one. Anything but a plain IP address is never
- * public.
+ * The special range that contains an IP address; `undefined` for a public address. Text that is not a plain IP address
+ * is never public.
  */
 export function specialRange(address: string): string | undefined {
   const family = isIP(address)
@@ -53,7 +51,7 @@ export function specialRange(address: string): string | undefined {
 /**
  * A block list of one CIDR range or one address.
  *
- * @throws RangeError if it is neither
+ * @throws RangeError for other text
  */
 export function blockOf(range: string): BlockList {
   const [address = '', prefix, ...rest] = range.split('/')

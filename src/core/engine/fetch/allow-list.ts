@@ -9,7 +9,7 @@ interface Entry {
 }
 
 /**
- * The operator's exceptions from the address guard.
+ * The operator's exceptions to the address guard.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the invalid entry
  */
@@ -46,7 +46,7 @@ function parse(entry: string): Entry {
   }
 }
 
-/** The port is what follows the last colon, unless that belongs to a bare IPv6 address. */
+/** Splits off the port after the last colon, unless the colon belongs to a bare IPv6 address. */
 function split(entry: string): { name: string; port: number | undefined } {
   const match = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(entry)
   if (!match) return { name: entry, port: undefined }

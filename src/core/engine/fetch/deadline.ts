@@ -1,19 +1,16 @@
 /** How long each part of a fetch may take, in milliseconds, and how slow its body may be. */
 export interface FetchTimeouts {
-  /** Resolving the name, connecting and the TLS handshake. Default: 10,000. */
+  /** For the name resolution, the connection and the TLS handshake. Default: 10,000. */
   connectMs: number
   /** From the sent request to the headers of the response. Default: 30,000. */
   firstByteMs: number
   /** Between two chunks of a body. Default: 30,000. */
   idleMs: number
-  /**
-   * In bytes per second. A body that arrives more slowly than this for longer than `idleMs` is given up. Default:
-   * 8,192.
-   */
+  /** In bytes per second. The fetch fails if the body arrives more slowly for longer than `idleMs`. Default: 8,192. */
   minBytesPerSecond: number
-  /** Factor by which it has to be faster while others need the slot. Asked again for each chunk. Default: 1. */
+  /** Factor by which the body must be faster while others need the slot. Called for each chunk. Default: 1. */
   haste: () => number
-  /** Everything, redirects included. Default: 1,200,000. */
+  /** For the whole fetch, including redirects. Default: 1,200,000. */
   totalMs: number
 }
 
@@ -29,24 +26,24 @@ export const defaultTimeouts: FetchTimeouts = {
 /** The server responds, but too slowly: another attempt would take as long. */
 export class TooSlowError extends Error {}
 
-/** Others needed the slot more: another attempt may succeed. */
+/** The fetch was too slow while others needed the slot: another attempt may succeed. */
 export class CrowdedOutError extends Error {}
 
 export interface Deadline {
   signal: AbortSignal
   /** Ends the fetch unless the returned function is called within `limitMs`. */
   start(limitMs: number, awaited: string): () => void
-  /** Stops the clock; the fetch is over. */
+  /** Stops the clock when the fetch has ended. */
   end(): void
 }
 
-/** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */
+/** Combines the caller's abort and the timeouts of a fetch into one signal, which fires at the first of them. */
 export function startDeadline(caller: AbortSignal | undefined, totalMs: number): Deadline {
   caller?.throwIfAborted()
   const controller = new AbortController()
   const onAbort = () => controller.abort(caller?.reason)
   caller?.addEventListener('abort', onAbort, { once: true })
-  /** @returns stops the clock */
+  /** @returns a function that stops the clock */
   const abortAfter = (limitMs: number, reason: () => Error) => {
     const timer = setTimeout(() => controller.abort(reason()), limitMs).unref()
     return () => clearTimeout(timer)

@@ -12,8 +12,8 @@ const maxAddresses = 8
 const attemptTimeoutMs = 1_000
 
 /**
- * Connects to the vetted addresses and nothing else: Node's lookup is answered from them, and the socket's remote
- * address is checked again before a byte is sent.
+ * Connects only to vetted addresses: they answer Node's lookup, and the socket's remote address is checked again before
+ * a byte is sent.
  */
 export const dial: Dial = async (target, vetted, signal) => {
   const addresses = vetted.slice(0, maxAddresses)
@@ -37,7 +37,7 @@ export const dial: Dial = async (target, vetted, signal) => {
     throw new Error(`the connection led to ${socket.remoteAddress} instead of a vetted address`)
   }
   if (!target.secure) return socket
-  // With a socket of its own, TLS compares the certificate with `servername`, or with `host` for an IP address.
+  // Given a socket, TLS compares the certificate with `servername`, or with `host` for an IP address.
   const secured = connectSecurely({
     socket,
     host,

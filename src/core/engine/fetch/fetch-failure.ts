@@ -1,6 +1,6 @@
 import { StemworkError } from '../errors.js'
 
-/** One text for refused, blocked and timed out: more detail would let a client map the service's network. */
+/** One text for refused, blocked and timed-out requests: more detail would let a client map the service's network. */
 const unreachable =
   'The URL could not be fetched. It must be reachable from the public internet by http or https on the usual ports; ' +
   'check it and try again.'
@@ -10,9 +10,9 @@ interface Detail {
 }
 
 /**
- * The address guard refused the URL for something that is visible in the URL itself.
+ * The error for a URL that the address guard refused for a reason visible in the URL itself.
  *
- * @param remedy for those who may know the details; others read it in the operator's log
+ * @param remedy shown with `detail`; otherwise, it is only in the operator's log
  */
 export function blocked(what: string, { detail }: Detail, remedy?: string): StemworkError {
   const whole = remedy === undefined ? what : `${what}. ${remedy}`
@@ -20,7 +20,7 @@ export function blocked(what: string, { detail }: Detail, remedy?: string): Stem
   return new StemworkError('BAD_INPUT', worded(whole, detail), { reason: 'blocked_address', cause })
 }
 
-/** There was no usable response. */
+/** The error for a fetch without a usable response. */
 export function downloadFailed(
   cause: unknown,
   { detail }: Detail,
@@ -29,7 +29,7 @@ export function downloadFailed(
   return new StemworkError('BAD_INPUT', worded(textOf(cause), detail), { reason: 'download_failed', retryable, cause })
 }
 
-/** The server's status was not success. Overload and server errors may be temporary; refusals are not. */
+/** The error for a status other than 200. Overload and server errors may be temporary; refusals are not. */
 export function httpFailure(status: number): StemworkError {
   const retryable = status >= 500 || status === 429 || status === 408
   return new StemworkError(
@@ -44,7 +44,7 @@ function worded(what: string, detail = false): string {
   return detail ? `${unreachable} (${what})` : unreachable
 }
 
-/** Node's message for several failed connections is empty. */
+/** Text of a cause. Node's error for several failed connections has an empty message, so theirs are joined. */
 function textOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(textOf).join('; ')
   return cause instanceof Error ? cause.message : String(cause)

@@ -7,11 +7,11 @@ import { httpFailure } from './fetch-failure.js'
 export type FetchInputOptions = Pick<GuardedFetchOptions, 'signal' | 'maxBytes' | 'policy' | 'timeouts' | 'dial'>
 
 /**
- * Downloads a client's file to `path`, which must not exist yet (so that a prepared link fails), no faster than the
- * disk can write. Makes one attempt: `retryable` of an error tells whether another one may succeed (broken connections,
- * 5xx, 429). An error leaves no file behind.
+ * Downloads a client's file to `path`, which must not exist yet (so that a planted link fails), no faster than the disk
+ * can write. Makes one attempt: `retryable` of an error says whether another one may succeed (broken connections, 5xx,
+ * 429). Leaves no file behind on an error.
  *
- * @throws StemworkError as `guardedFetch`, and with reason `download_http_<status>` for an answer other than 200
+ * @throws StemworkError as `guardedFetch` does, and with reason `download_http_<status>` for a status other than 200
  */
 export async function fetchInput(
   url: string | URL,

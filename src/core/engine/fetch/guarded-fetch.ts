@@ -15,7 +15,7 @@ import { untilAborted } from '../workflow/until-aborted.js'
 export interface GuardedFetchOptions {
   /** Default: `GET`. */
   method?: string
-  /** Lower-case names. Not sent on to another origin. */
+  /** By lower-case name. Not sent to another origin after a redirect. */
   headers?: Record<string, string>
   /** Without a `content-length` header, a stream is sent chunked. */
   body?: Uint8Array | Readable
@@ -28,7 +28,7 @@ export interface GuardedFetchOptions {
    * Only GET and HEAD follow redirects; with 0, and for other methods, the redirect itself is the response. Default: 3.
    */
   maxRedirects?: number
-  /** How connections are opened; tests put their own here. */
+  /** Opens connections; tests replace it. */
   dial?: Dial
 }
 
@@ -36,9 +36,9 @@ export interface GuardedResponse {
   /** Any status; the caller has to check it. */
   status: number
   headers: IncomingHttpHeaders
-  /** Read it to its end, leave the loop, or call `cancel`; all three free the connection. */
+  /** Read the body to its end, leave the loop, or call `cancel`: each frees the connection. */
   body: AsyncIterable<Uint8Array>
-  /** Address of the response, after redirects. */
+  /** URL of the response, after redirects. */
   url: string
   cancel(): void
 }
@@ -46,9 +46,9 @@ export interface GuardedResponse {
 const redirectStatuses = [301, 302, 303, 307, 308]
 
 /**
- * The only way in which the library reaches an address that a client named. The URL and every address of its host must
- * be open by `policy`, only vetted addresses are used, and each redirect passes the same check. Sends no cookies and no
- * credentials.
+ * Fetches a URL that a client gave; the library reaches such URLs in no other way. The URL and every address of its
+ * host must be open by `policy`, only vetted addresses are used, and each redirect passes the same check. Sends no
+ * cookies and no credentials.
  *
  * @throws StemworkError `BAD_INPUT` with reason `blocked_address`, `download_failed` or `too_large`; refused, blocked
  * and timed out share one message unless `policy.detail` is set
@@ -74,7 +74,7 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
       const response = await answerOf(request, redirects === 0 ? options.body : undefined, timeouts, deadline)
       const location = redirectOf(response, method, maxRedirects)
       if (location === undefined) {
-        // Of other answers only the status counts.
+        // For other methods, only the status matters.
         if (method === 'GET') checkHeaders(response, maxBytes, policy)
         const body = responseBody(response, { maxBytes, timeouts, deadline, failure, release })
         return {
@@ -97,7 +97,7 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
   }
 }
 
-/** Where to follow the response to; `undefined` if it is to be returned to the caller. */
+/** The redirect's location; `undefined` if the response is returned to the caller. */
 function redirectOf(response: IncomingMessage, method: string, maxRedirects: number): string | undefined {
   const isFollowed = maxRedirects > 0 && (method === 'GET' || method === 'HEAD')
   return isFollowed && redirectStatuses.includes(response.statusCode ?? 0) ? response.headers.location : undefined
@@ -140,7 +140,7 @@ async function open(
       },
       createConnection: () => connection,
     })
-    // Errors surface where the response and its body are awaited; one that nobody awaits must not crash the host.
+    // Errors surface where the response and its body are awaited; an unawaited one must not crash the host.
     request.on('error', () => {})
     deadline.signal.addEventListener('abort', () => request.destroy(), { once: true })
     return request
@@ -178,7 +178,7 @@ async function answerOf(
     const stopFirstByte = deadline.start(timeouts.firstByteMs, 'an answer')
     return await answered.finally(stopFirstByte)
   }
-  // A server may respond before it has read everything.
+  // A server may respond before it has read the whole body.
   const response = await untilAborted(Promise.race([answered, sentThenAnswered()]), deadline.signal)
   response.on('error', () => {})
   return response

@@ -11,10 +11,10 @@ export interface ResolverOptions {
 }
 
 /**
- * All addresses of a public name, from the name servers directly. The system's resolver (`dns.lookup`) is not used: it
- * cannot be cancelled, and its few threads are shared with the file system and all other lookups, so forty dead names
- * of one client would block the inputs and webhooks of all others. The drawback: names from the hosts file, from a
- * search domain or from mDNS are found only if the operator's allow list has them (`resolveWithSystem`).
+ * Queries the name servers directly for all addresses of a public name. The system's resolver (`dns.lookup`) is not
+ * used: it cannot be cancelled, and its few threads are shared with the file system and all other lookups, so forty
+ * dead names of one client would block the inputs and webhooks of all others. The drawback: names from the hosts file,
+ * a search domain or mDNS are found only if they are on the operator's allow list (`resolveWithSystem`).
  *
  * @throws the signal's reason; an error with the `code` of `node:dns` if neither IPv4 nor IPv6 addresses are known
  */
@@ -36,7 +36,7 @@ export async function resolvePublicName(
       ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
     ]
     if (found.length > 0) return found
-    // Of two failures, the temporary one counts: that address family may still exist.
+    // A temporary failure takes precedence: that address family may still exist.
     const failures = [four, six].flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : []))
     throw failures.find((error) => !isAbsent(error)) ?? failures[0] ?? new Error(`${host} has no address`)
   } finally {
@@ -44,7 +44,7 @@ export async function resolvePublicName(
   }
 }
 
-/** The system's resolver, with hosts file, search domains and mDNS, for names that the operator has listed. */
+/** Uses the system's resolver, with hosts file, search domains and mDNS, for names that the operator has listed. */
 export async function resolveWithSystem(host: string): Promise<LookupAddress[]> {
   return await lookup(host, { all: true })
 }

@@ -10,7 +10,7 @@ export interface BodyLimits {
   maxBytes: number
   timeouts: Pick<FetchTimeouts, 'idleMs' | 'minBytesPerSecond' | 'haste'>
   deadline: Deadline
-  /** What to throw for a failure of the connection. */
+  /** Returns the error to throw for a failure. */
   failure(error: unknown): unknown
   /** Frees the connection. */
   release(): void
@@ -18,8 +18,7 @@ export interface BodyLimits {
 
 /**
  * The body, chunk by chunk on demand, and never more than `maxBytes`. The request asks for no encoding; gzip from
- * servers that use it anyway is decoded, and the limit applies to the decoded bytes, so a decompression bomb is cut
- * off.
+ * servers that use it anyway is decoded. The limit applies to the decoded bytes and so stops decompression bombs.
  */
 export async function* responseBody(
   response: IncomingMessage,
@@ -33,7 +32,7 @@ export async function* responseBody(
   let waitedMs = 0
   try {
     for (;;) {
-      // The total time that a server may take grows with what it has sent.
+      // The total time allowed to a server grows with the bytes that it has sent.
       const reachedMs = (bytes / minBytesPerSecond) * 1000
       if (waitedMs > idleMs + reachedMs / haste()) {
         const what = `${bytes} bytes in ${Math.round(waitedMs)} ms`
@@ -58,7 +57,7 @@ export async function* responseBody(
   }
 }
 
-/** Throws for what the headers alone show: an unknown encoding, or a length beyond the limit. */
+/** Throws if the headers show an unknown encoding or a length beyond the limit. */
 export function checkHeaders(response: IncomingMessage, maxBytes: number, policy: AddressPolicy): void {
   const encoding = encodingOf(response)
   if (encoding !== 'identity' && encoding !== 'gzip') {
@@ -70,7 +69,7 @@ export function checkHeaders(response: IncomingMessage, maxBytes: number, policy
 function decoded(response: IncomingMessage): Readable {
   if (encodingOf(response) !== 'gzip') return response
   const gunzip = createGunzip()
-  // The reader handles it; without a reader it must not crash the host.
+  // The reader handles the error; without a reader it must not crash the host.
   gunzip.on('error', () => {})
   response.on('error', (error) => gunzip.destroy(error))
   response.on('close', () => {

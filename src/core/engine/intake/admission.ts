@@ -12,16 +12,16 @@ import type { SharedParts } from '../engine-parts.js'
 
 export type AdmissionParts = Pick<SharedParts, 'applications' | 'jobs' | 'clock' | 'workflows' | 'options'>
 
-/** What the store checks when jobs are added. */
+/** Limits that the store enforces when jobs are added. */
 export interface AdmissionLimits {
   maxQueued: number
   quota: Quota | undefined
 }
 
 /**
- * What the application determines about its jobs at submission, in addition to what the client sends.
+ * Limits and fields of a submitted job that depend on the application and workflow rather than on the client.
  *
- * @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret, and what `needs` throws
+ * @throws StemworkError `INVALID_PARAMS` for a webhook without a signing secret; errors of `needs`
  */
 export async function admissionOf(
   app: string,
@@ -35,7 +35,7 @@ export async function admissionOf(
   const { maxQueuedJobs = Infinity, ...figures } = effectiveLimits(application, options)
   const quota = Object.values(figures).every((limit) => limit === undefined) ? undefined : figures
   const { audioMinutes } = figures
-  // The store counts what jobs used, and nothing else.
+  // The store counts only usage by jobs, so seconds charged otherwise are subtracted here.
   const left = audioMinutes && { audioMinutes: Math.max(0, audioMinutes - (await chargedSeconds(app, parts)) / 60) }
   return {
     limits: { maxQueued: maxQueuedJobs, quota: quota && { ...quota, ...left } },
@@ -54,10 +54,10 @@ export async function admissionOf(
 }
 
 /**
- * Where a job's events go, decided at submission: the job's own address, or else its application's.
+ * The receiver of a job's events, fixed at the submit: the job's own webhook, otherwise its application's.
  *
- * @param serviceSecret the secret from which those of applications without their own are derived
- * @throws StemworkError `INVALID_PARAMS` when nothing can sign the messages
+ * @param serviceSecret the secret from which the secrets of applications without their own are derived
+ * @throws StemworkError `INVALID_PARAMS` if there is no secret to sign the messages
  */
 function webhookTarget(
   { app, webhook }: { app: string; webhook?: { url: string; events?: string[] | null } | null },

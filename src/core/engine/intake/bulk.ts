@@ -6,27 +6,27 @@ import type { JobPage, JobQuery } from '../ports/job-store.js'
 
 export type BulkAction = 'cancel' | 'retry' | 'delete'
 
-/** What one call did. */
+/** Result of one call. */
 export interface BulkReport {
   /** Jobs that were changed. */
   done: number
   /** Jobs that could not be changed, with the reason; jobs that were deleted or ended meanwhile are left out. */
   refused: { id: string; code: string; message: string }[]
-  /** It stopped because there is no room for more jobs. Continue from `next` later. */
+  /** Whether the call stopped because there is no room for more jobs. Continue from `next` later. */
   isFull: boolean
   /** Where the next call continues (`after`); absent at the end. */
   next?: NonNullable<JobPage['after']>
 }
 
-/** Which of the matching jobs. */
+/** Selects some of the matching jobs. */
 export interface BulkOptions {
   /** Most jobs of one call. Default: 100. */
   limit?: number
-  /** `next` of the call before. */
+  /** `next` of the previous call. */
   after?: JobPage['after']
-  /** A further condition that no index has. One call then checks up to 2,000 jobs. */
+  /** A further condition, without an index. One call then checks up to 2,000 jobs. */
   where?: (job: JobRecord) => boolean
-  /** How jobs are read, a few at a time. Default: with rests in between, in which others are served. */
+  /** Runs each read of a few jobs. Default: with pauses in between, for other work. */
   turn?: Turn
 }
 
@@ -38,12 +38,12 @@ const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
   retry: ['FAILED'],
   delete: ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'],
 }
-/** Errors that mean there is no room: further jobs would be refused, too. */
+/** Errors after which further jobs would be refused, too. */
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
 
 /**
- * Changes the matching jobs, newest first, up to `limit` of them, a few at a time. Stops when there is no room for
- * more, and then returns `next`.
+ * Changes up to `limit` matching jobs, newest first, a few at a time. Stops when there is no room for more, and then
+ * returns `next`.
  */
 export async function bulk(
   action: BulkAction,
@@ -63,7 +63,7 @@ export async function bulk(
   return reached === undefined ? report : { ...report, next: reached }
 }
 
-/** The matching jobs, a few at a time, each with the position from which the search continues. */
+/** Yields the matching jobs, a few at a time, with the position at which the search continues. */
 async function* slices(
   query: JobQuery,
   { limit, after, where, turn = rested }: BulkOptions & { limit: number },
@@ -103,5 +103,5 @@ async function change(
   }
 }
 
-/** Before the newest job. */
+/** The position before the newest job. */
 const beforeAll = { createdAt: Number.MAX_SAFE_INTEGER, id: '' }

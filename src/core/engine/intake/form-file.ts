@@ -10,7 +10,7 @@ export const fileField = 'filedata'
 export const formOverheadBytes = 256 * 1024
 
 const boundaryLine = /^(?:\r\n)?--([0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-])[ \t]*\r\n/
-/** Bytes needed to recognise a form: the longest boundary with its line breaks, and the first header's name. */
+/** Bytes needed to recognize a form: the longest boundary with its line breaks, and the first header's name. */
 export const peekBytes = 128
 
 /** A body whose first bytes were inspected, and its boundary if it is a form. */
@@ -50,7 +50,7 @@ export async function peekBoundary(source: AsyncIterator<Uint8Array>): Promise<P
 function findBoundary(head: Buffer): string | undefined {
   const text = head.toString('latin1', 0, peekBytes)
   const match = boundaryLine.exec(text)
-  // A part begins with headers; without one, this is a file that happens to begin with dashes.
+  // A part begins with headers; without a header, this is a file that happens to begin with dashes.
   return match && /^content-[a-z-]*:/i.test(text.slice(match[0].length)) ? match[1] : undefined
 }
 
@@ -60,10 +60,9 @@ async function* replay(head: Uint8Array, rest: AsyncIterator<Uint8Array>): Async
 }
 
 /**
- * The bytes of the form's field `filedata`, as they arrive.
+ * Yields the bytes of the form's field `filedata`, as they arrive.
  *
- * @throws what the source throws; StemworkError `BAD_INPUT` for a form without that field, or a damaged or truncated
- * form.
+ * @throws the source's error; StemworkError `BAD_INPUT` for a form without that field, or a damaged or truncated form.
  */
 export async function* fileFromForm(
   source: AsyncIterable<Uint8Array>,

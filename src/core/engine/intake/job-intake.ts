@@ -33,11 +33,11 @@ interface IntakeParts extends AdmissionParts, Pick<SharedParts, 'blobs' | 'event
   batches: Batches
   deploymentLimits: ReturnType<typeof deploymentLimits>
   readiness: Readiness
-  /** Aborted once no more jobs are accepted. */
+  /** Fires when no more jobs are accepted. */
   closing: AbortSignal
 }
 
-/** Puts jobs into the queue: new ones, those of a batch, and failed ones that are retried. */
+/** Queues jobs: new ones, those of a batch, and failed ones that are retried. */
 export function jobIntake(parts: IntakeParts) {
   const { jobs, clock, blobs, events, rules, waking, workflows, batches, logger } = parts
   const { deploymentLimits, readiness, closing, options: settings } = parts
@@ -51,7 +51,7 @@ export function jobIntake(parts: IntakeParts) {
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
     const workflow = workflows.idOf(input.workflow)
     await rules.refuseDraining({ app: input.app, workflow })
-    // Not during an open transaction of the host, whose store may have only one connection.
+    // Skipped in an open transaction of the host, because the store may have only one connection.
     if (options.tx === undefined) await deploymentLimits()
     const asksTime = typeof input.deadline === 'number' && options.tx === undefined
     const now = asksTime ? await clock.time() : Date.now()
@@ -125,10 +125,10 @@ export function jobIntake(parts: IntakeParts) {
     return job
   }
 
-  /** @returns `undefined` if it is gone */
+  /** @returns `undefined` if the job no longer exists */
   async function queueAgain(job: JobRecord, limits: AdmissionLimits): Promise<JobRecord | undefined> {
     if (job.status === 'FAILED') {
-      // Uploads should exist until they expire; checked anyway, so that no job is queued that fails at once.
+      // Uploads should exist until they expire; checked anyway, so that no job is queued only to fail at once.
       for (const key of Object.values(job.uploads)) if (!(await blobs.stat(key))) throw inputExpired(job)
     }
     const queued = await jobs.apply(job.id, { kind: 'retry', ...limits })
@@ -138,7 +138,7 @@ export function jobIntake(parts: IntakeParts) {
     return undefined
   }
 
-  /** Not where other processes run jobs, too: they may have what is missing here. */
+  /** Refuses a workflow that cannot run, unless other processes run jobs, too: they may have the missing parts. */
   function refuseUnavailable(workflow: string): void {
     if (jobs.traits.scope === 'process') readiness.requireRunnable(workflow)
   }
@@ -167,7 +167,7 @@ function inSubmitSpan<Result>(
 
 export interface StepEvent {
   id: string
-  /** Name of the step that waits for it. */
+  /** Name of the step that waits for the event. */
   name: string
   value: unknown
 }

@@ -7,17 +7,17 @@ import { localUploadKey } from '../job/blob-keys.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import { putCopy } from '../ports/put-copy.js'
 
-/** JSON has no symbols, so nothing from a network can pass for a file that the host named. */
+/** JSON has no symbols, so no data from a network can pass for a file that the host named. */
 const brand = Symbol.for('stemwork.local-file')
 
-/** A file on this machine as an input; made only by `localFile`. */
+/** A local file as an input; made only by `localFile`. */
 export interface LocalFile {
   readonly [brand]: true
   readonly path: string
 }
 
 /**
- * A file on this machine as an input of a job. Only the host's code can use it: no HTTP request can name a local file.
+ * Makes a local file an input of a job. Only the host's code can do so: no HTTP request can name a local file.
  *
  * @param path a path, or a `file:` URL
  * @example
@@ -35,7 +35,7 @@ export function isLocalFile(value: unknown): value is LocalFile {
   return typeof value === 'object' && value !== null && brand in value
 }
 
-/** The input's address in the record: the file name without folders, at a host that cannot exist (RFC 2606). */
+/** The input's URL in the record: the file name without folders, at a host that cannot exist (RFC 2606). */
 export function addressOf({ path }: LocalFile): string {
   return `https://local-file.invalid/${encodeURIComponent(Buffer.from(basename(path)).toString())}`
 }
@@ -47,11 +47,11 @@ interface FileInput {
 }
 
 /**
- * Copies local files into the blob store as uploads, then calls `create` with the submission. Removes them if no job is
- * created.
+ * Copies local files into the blob store as uploads, then calls `create` with the submission. Removes the copies if no
+ * job is created.
  *
- * @throws StemworkError `INVALID_PARAMS` for a file that cannot be read; `BAD_INPUT` with reason `too_large`. What
- * `create` throws.
+ * @throws StemworkError `INVALID_PARAMS` for a file that cannot be read; `BAD_INPUT` with reason `too_large`. Errors of
+ * `create`.
  */
 export async function withLocalFiles<Input extends FileInput, Result extends { created: boolean }>(
   input: Input,
@@ -74,7 +74,7 @@ export async function withLocalFiles<Input extends FileInput, Result extends { c
     isKept = result.created
     return result
   } finally {
-    // A failure here would hide the outcome; the sweep removes unreferenced files.
+    // Ignored, because a failure here would hide the outcome; the sweep removes unreferenced files.
     if (!isKept) await Promise.all(Object.values(uploads).map((key) => blobs.delete(key))).catch(() => {})
   }
 }

@@ -14,27 +14,25 @@ import type { Workflow } from '../workflow/workflow.js'
 export interface SubmitInput {
   /** Application that owns the job. */
   app: string
-  /** Its id, or an alias of it. */
+  /** The workflow's id, or an alias. */
   workflow: string
-  /** What the workflow's schema wants. Default: `{}`. */
+  /** Params for the workflow, by its schema. Default: `{}`. */
   params?: Record<string, unknown>
-  /**
-   * Local files (`localFile`) by input name, instead of an address in `params`. They are copied into the blob store.
-   */
+  /** Local files (`localFile`) by input name, instead of URLs in `params`. They are copied into the blob store. */
   inputs?: Record<string, LocalFile>
   /** Shown in lists, searched, and part of the names of downloads. */
   name?: string | null
   /** Jobs with the same batch name belong together. */
   batchName?: string | null
-  /** Your own labels, which are returned and not read. */
+  /** Your own labels, which are returned but not interpreted. */
   metadata?: Record<string, string>
   /** Blob keys of uploaded inputs by param name, which are read instead of the param's URL. */
   uploads?: Record<string, string>
-  /** Output name to a PUT URL in your own storage, to which the result is copied. */
+  /** PUT URLs in your own storage by output name, to which results are copied. */
   copyResultsTo?: Record<string, string>
-  /** Where to send a signed message at each of the `events`. Default: `job.succeeded` and `job.failed`. */
+  /** Receiver of a signed message at each of the `events`. Default: `job.succeeded` and `job.failed`. */
   webhook?: { url: string; events?: string[] | null } | null
-  /** Among the application's own jobs: from -2 (last) to 2 (first). Default: 0. */
+  /** Priority within the application, from -2 (last) to 2 (first). Default: 0. */
   priority?: number
   /** The job does not start before this time, in epoch milliseconds. */
   notBefore?: number | null
@@ -45,8 +43,8 @@ export interface SubmitInput {
 }
 
 /**
- * The argument of `submit` for one of these workflows, with params typed by its ID. A file param may be in `inputs`
- * instead. `SubmitInput` if the ID is known only at run time.
+ * The argument of `submit` for one of these workflows, with params typed by its id. A file param may be in `inputs`
+ * instead. `SubmitInput` if the id is known only at run time.
  */
 export type SubmitInputOf<Offered extends Workflow, Id extends string = Offered['id']> = string extends Offered['id']
   ? SubmitInput
@@ -58,7 +56,7 @@ type SubmitInputs<Offered extends Workflow> = {
   [One in Offered as One['id']]: unknown extends TypesOf<One>['params'] ? SubmitInput : TypedSubmission<One>
 }
 
-/** Any text; editors suggest the known IDs. */
+/** Any text; editors suggest the known ids. */
 export type IdOf<Offered extends Workflow> = Offered['id'] | (string & Record<never, never>)
 
 type TypedSubmission<Offered extends Workflow> = SubmissionFields<Offered> &
@@ -81,7 +79,7 @@ type FilesOf<Offered extends Workflow, File> = [TypesOf<Offered>['input']] exten
   ? Record<string, never>
   : { [Name in TypesOf<Offered>['input']]?: File }
 
-/** Params; those that are files may be omitted. */
+/** Params of which files may be omitted. */
 type WithoutFiles<Types extends { params: unknown; input: string }> = Omit<Types['params'], Types['input']> & {
   [Name in Types['input'] & keyof Types['params']]?: Types['params'][Name]
 }
@@ -95,17 +93,17 @@ type Plain<Params> = { [Name in keyof Params]: Params[Name] }
 export interface SubmitOptions {
   /** A transaction of the host: the job becomes visible on commit, in stores that support this. */
   tx?: unknown
-  /** Called before a new job is created, but not for a repeated request; its errors are passed on. */
+  /** Called before a new job is created, but not for a repeated request; `submit` throws its errors. */
   beforeCreate?: () => Promise<void>
   /** The caller's position in its trace (W3C Trace Context), which the job joins. Default: what `tracing` finds. */
   trace?: TraceContext
 }
 
-/** Up to a time far from the last one that a date can have, so that estimates can be added. */
+/** Bounded far below the latest time that a date can represent, so that durations can be added. */
 const time = z.number().int().nonnegative().max(1e15)
 const texts = z.record(z.string(), z.string())
 
-/** They are stored as JSON, also what a workflow's schema lets through. */
+/** Whether params can be stored as JSON, which a workflow's schema need not ensure. */
 function isJson(params: unknown): boolean {
   try {
     JSON.stringify(params)
@@ -151,7 +149,7 @@ export function checkSubmitInput(input: unknown): SubmitInput {
 }
 
 /**
- * The submission with addresses for its local files.
+ * Checks a submission against its workflow, and returns it with URLs for its local files.
  *
  * @param now the store's time
  * @throws StemworkError `INVALID_PARAMS` with `details.issues` (`path`, `message`).

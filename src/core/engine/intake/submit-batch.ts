@@ -13,17 +13,17 @@ import type { Turn } from '../limits/rested.js'
 import { repeatedId } from '../batch/batch.js'
 import type { NewBatch } from '../batch/batches.js'
 
-/** Jobs of one request. */
+/** Most jobs of one request. */
 export const mostBatchJobs = 1000
 
 export interface SubmitBatchInput {
   /** Application that owns the jobs. */
   app: string
-  /** The `batchName` of its jobs. If the batch exists, they are added to it. Default: a new name. */
+  /** The `batchName` of the jobs. If the batch exists, the jobs are added to it. Default: a new name. */
   name?: string | null
-  /** As for `submit`, except for what is given here. At most 1,000. */
+  /** At most 1,000 jobs, as for `submit` except for the fields given here. */
   jobs: readonly Omit<SubmitInput, 'app' | 'batchName' | 'idempotencyKey' | 'inputs'>[]
-  /** Where to send `batch.ended` when all jobs of the batch have ended. */
+  /** Receiver of `batch.ended` when all jobs of the batch have ended. */
   webhook?: { url: string } | null
   /** A repeated request with the same key and content creates no second batch. */
   idempotencyKey?: string
@@ -48,7 +48,7 @@ export interface CheckedBatch {
 }
 
 /**
- * The name of the batch and, if the request may be repeated, how to recognise it.
+ * The name of the batch and, if the request has an idempotency key, the data to recognize a repeat.
  *
  * @throws StemworkError `INVALID_PARAMS` for a malformed request; its jobs are not checked.
  */
@@ -62,7 +62,7 @@ export function batchRequest(given: SubmitBatchInput): Pick<CheckedBatch, 'name'
   return { name: name ?? repeatedId(app, idempotencyKey, 'batch'), request: repeatable(given, idempotencyKey) }
 }
 
-/** Null for what is no JSON: it has no digest, and is refused with its path when the jobs are checked. */
+/** Null for a request that is not JSON: it has no digest, and the check of its jobs refuses it with the path. */
 function repeatable(given: SubmitBatchInput, idempotencyKey: string): CheckedBatch['request'] {
   try {
     return { key: hash('sha256', idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) }
@@ -71,7 +71,7 @@ function repeatable(given: SubmitBatchInput, idempotencyKey: string): CheckedBat
   }
 }
 
-/** The IDs that a repeatable request gives to its jobs. */
+/** The ids that a request with an idempotency key gives to its jobs. */
 export function repeatedIds({ app, jobs, idempotencyKey = '' }: SubmitBatchInput): string[] {
   return jobs.map((_, index) => repeatedId(app, idempotencyKey, index))
 }
@@ -109,7 +109,7 @@ export async function checkBatch(
   return { app, name, jobs, webhook, request, idempotencyKey }
 }
 
-/** The records of its jobs; a repeatable request gives them the same IDs each time. */
+/** The records of a batch's jobs; with an idempotency key, they have the same ids each time. */
 export function jobsOfBatch(
   { app, jobs, idempotencyKey }: CheckedBatch,
   fieldsOf: (input: SubmitInput) => Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>,
@@ -132,7 +132,7 @@ function issuesOf(error: unknown, index: number): FieldIssue[] {
   const at = (path: string) => (path === '' ? `jobs.${index}` : `jobs.${index}.${path}`)
   if (Array.isArray(issues)) return (issues as FieldIssue[]).map(({ path, message }) => ({ path: at(path), message }))
   const path = at(error.code === 'UNKNOWN_WORKFLOW' ? 'workflow' : '')
-  // Issues end without a full stop.
+  // Issues have no full stop at the end.
   return [{ path, message: error.message.replace(/\.$/, '') }]
 }
 

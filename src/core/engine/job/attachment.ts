@@ -1,5 +1,5 @@
 /**
- * The `Content-Disposition` of a download (RFC 6266), for any file name: nothing in it can end the header or its text.
+ * The `Content-Disposition` of a download (RFC 6266). No file name can break out of the header or its quoted string.
  */
 export function attachment(fileName: string): string {
   const name = fileName.replace(/\p{Cs}/gu, '_')

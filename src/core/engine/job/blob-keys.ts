@@ -1,26 +1,26 @@
 import { StemworkError } from '../errors.js'
 import type { JobRecord } from './job.js'
 
-/** Where the service's files lie in a blob store. Keys are made here only, from ids and checked names. */
+/** Keys of the service's files in a blob store. They are made only here, from ids and checked names. */
 
 export const resultsPrefix = 'results/'
 export const uploadsPrefix = 'uploads/'
-/** Says which job store the files belong to. */
+/** Key of the marker that names the job store to which the files belong. */
 export const deploymentKey = 'deployment'
-/** Files that health checks write and remove. */
+/** Prefix of the files that health checks write and remove. */
 export const checksPrefix = 'checks/'
 
-/** All result files of a job, of every attempt. */
+/** Prefix of a job's result files, of every attempt. */
 export function jobResultsPrefix(jobId: string): string {
   return `${resultsPrefix}${jobId}/`
 }
 
-/** Result files of one claim. Its worker, even a superseded one, writes and removes nothing outside. */
+/** Prefix of one claim's result files. Its worker, even a superseded one, writes and removes nothing outside. */
 export function attemptPrefix({ id, token, lease }: Pick<JobRecord, 'id' | 'token' | 'lease'>): string {
   return `${jobResultsPrefix(id)}${token}${lease?.nonce ? `-${lease.nonce}` : ''}/`
 }
 
-/** Where the peaks of a result file are kept after their first use. */
+/** Key under which the peaks of a result file are kept after their first use. */
 export function peaksKey(resultKey: string): string {
   return `${resultKey}.peaks`
 }
@@ -31,7 +31,7 @@ export function uploadKey(app: string, ticketId: string): string {
 
 const localMark = 'local-'
 
-/** Where a file of this machine is kept as an upload, which no ticket was made for. */
+/** Key of a local file that is kept as an upload without a ticket. */
 export function localUploadKey(app: string, id: string): string {
   return uploadKey(app, localMark + id)
 }
@@ -56,8 +56,8 @@ const keyPattern = new RegExp(`^${segment}(?:/${segment})*$`)
 const maxKeyLength = 900
 
 /**
- * The key, if it has the form that every blob store takes: 1 to 900 characters, segments of `[A-Za-z0-9._-]` (at most
- * 200, not `.` or `..`) joined by `/`.
+ * Returns the key if it has the form that every blob store accepts: 1 to 900 characters, segments of `[A-Za-z0-9._-]`
+ * (at most 200, not `.` or `..`) joined by `/`.
  *
  * @throws StemworkError `INVALID_PARAMS`.
  */
@@ -70,7 +70,7 @@ export function checkBlobKey(key: string): string {
   )
 }
 
-/** The prefix, if it is a folder: a key of the form above and a `/`. @throws StemworkError `INVALID_PARAMS`. */
+/** Returns the prefix if it is a folder: a valid key and a `/`. @throws StemworkError `INVALID_PARAMS`. */
 export function checkBlobPrefix(prefix: string): string {
   if (prefix.endsWith('/') && prefix.length <= maxKeyLength && keyPattern.test(prefix.slice(0, -1))) return prefix
   throw new StemworkError(

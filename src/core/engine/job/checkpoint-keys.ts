@@ -1,50 +1,50 @@
 import type { JobRecord } from './job.js'
 
 /**
- * Where the kept work of running jobs is stored: `checkpoints/<job>/<token>-<nonce>/part-<number>`, and for the steps
- * of a workflow `.../work-<step>/part-<number>`, `.../step-<step>/<file>` and `.../value-<step>`.
+ * Prefix of the kept work of running jobs: `checkpoints/<job>/<token>-<nonce>/part-<number>`, and for the steps of a
+ * workflow `.../work-<step>/part-<number>`, `.../step-<step>/<file>` and `.../value-<step>`.
  */
 export const checkpointsPrefix = 'checkpoints/'
 
-/** Everything that the attempts of a job have kept. */
+/** Prefix of all work that the attempts of a job have kept. */
 export function jobCheckpointPrefix(jobId: string): string {
   return `${checkpointsPrefix}${jobId}/`
 }
 
-/** What one claim keeps. Its worker, even a superseded one, writes nothing outside. */
+/** Prefix of the work that one claim keeps. Its worker, even a superseded one, writes nothing outside. */
 export function claimCheckpointPrefix({ id, token, lease }: Pick<JobRecord, 'id' | 'token' | 'lease'>): string {
   return `${jobCheckpointPrefix(id)}${token}-${lease?.nonce ?? ''}/`
 }
 
-/** @param work the step that is in progress, and what it does: each has parts of its own. Empty: the whole run. */
+/** @param work the unit of work, such as a step, to which the part belongs. Empty: the whole run. */
 export function partKey(claimPrefix: string, part: number, work = ''): string {
   return `${claimPrefix}${work && `work-${work}/`}part-${part}`
 }
 
-/** A downloaded input, kept next to the parts because its address may no longer work later. */
+/** Key of a downloaded input, kept next to the parts because its URL may stop working. */
 export function keptInputKey(claimPrefix: string, index: number): string {
   return `${claimPrefix}input-${index}`
 }
 
-/** A file of a finished step. */
+/** Key of a file of a finished step. */
 export function stepFileKey(claimPrefix: string, step: string, file: string): string {
   return `${claimPrefix}step-${step}/${file}`
 }
 
-/** What a finished step returned, if it is too long for the job's record. */
+/** Key of a finished step's return value, if it is too long for the job's record. */
 export function stepValueKey(claimPrefix: string, step: string): string {
   return `${claimPrefix}value-${step}`
 }
 
-/** `undefined` for a key of another form. */
+/** Id of the job to which a checkpoint's key belongs; `undefined` for a key of another form. */
 export function jobOfCheckpoint(key: string): string | undefined {
   return /^checkpoints\/([^/]+)\//.exec(key)?.[1]
 }
 
 /**
- * The keys that make up the job's checkpoint, out of everything that its claims kept: the parts of each unit of work.
- * Each claim continued from parts 0 to n - 1, which never change, and kept part n and later ones; these supersede the
- * parts that earlier claims kept from n on.
+ * Selects the keys of a job's checkpoint from all keys that its claims kept: the parts of each unit of work, and the
+ * inputs. Each claim continued from parts 0 to n - 1, which never change, and kept part n and later ones; these
+ * supersede the parts that earlier claims kept from n on.
  */
 export function checkpointChain(keys: readonly string[]): {
   chains: Map<string, string[]>

@@ -1,14 +1,14 @@
 import type { Delivery } from './job.js'
 
-/** Records that carry webhook messages: jobs and batches. Pure functions from one to the next. */
+/** A record that carries webhook messages: a job or a batch. The functions here are pure and return a new record. */
 interface Outgoing {
   deliveries: Delivery[]
 }
 
-/** A record is read and written as a whole, and its owner may end it any number of times, by retries or new jobs. */
+/** Bounds the record, which is read and written as a whole: retries and new jobs may end it any number of times. */
 const maxMessagesKept = 20
 
-/** Adds messages to send now. The oldest ones go, even unsent: later ends have superseded theirs. */
+/** Adds messages to send now. Drops the oldest ones, even unsent: later ends have superseded the ends they report. */
 export function withMessages(
   deliveries: readonly Delivery[],
   messages: readonly Pick<Delivery, 'id' | 'url' | 'event'>[],
@@ -29,7 +29,7 @@ export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {
   return outcome === 'pending'
 }
 
-/** The waiting message that is due first. */
+/** The pending message that is due first. */
 export function earliestPending({ deliveries }: Outgoing): Delivery | undefined {
   let first: Delivery | undefined
   for (const delivery of deliveries) {
@@ -56,7 +56,7 @@ export function withTryBegun<Carrier extends Outgoing>(
   )
 }
 
-/** Makes the next attempt later, without counting one. */
+/** Postpones the next attempt, without counting one. */
 export function withTryDeferred<Carrier extends Outgoing>(
   record: Carrier,
   { deliveryId, delayMs }: { deliveryId: string; delayMs: number },

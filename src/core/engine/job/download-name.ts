@@ -13,7 +13,7 @@ export function nameInUrl(url: string): string | undefined {
   try {
     return downloadName(decodeURIComponent(last))
   } catch {
-    // Not UTF-8.
+    // The encoded name is not UTF-8.
     return downloadName(last)
   }
 }

@@ -2,8 +2,8 @@ import { earliestPending } from './deliveries.js'
 import { isTerminal, type JobRecord } from './job.js'
 
 /**
- * The times that a store indexes: one column or key each, `null` for a job that is not due for it. A job is due when
- * its time is not later than the store's now; deleted jobs are due for nothing but their removal.
+ * The times that a store indexes, each in its own column or key; `null` for a job that is not due for the action. A job
+ * is due when the time is not later than the store's clock. Deleted jobs are due only for their removal.
  */
 
 /** When a queued job may be claimed. */
@@ -11,14 +11,14 @@ export function claimableFrom({ notBefore, dueAt }: Pick<JobRecord, 'notBefore' 
   return Math.max(notBefore, dueAt ?? 0)
 }
 
-/** The time since (or from) which the job waits for a worker; null for jobs that are not queued. */
+/** The time since (or from) which a queued job waits for a worker; null for other jobs. */
 export function waitingSince(
   job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore' | 'dueAt'>,
 ): number | null {
   return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, claimableFrom(job))
 }
 
-/** When a job is retried after a temporary failure; null if that is not what it waits for. */
+/** When a job is retried after a temporary failure; null if it does not wait for a retry. */
 export function retryAt(job: Pick<JobRecord, 'status' | 'dueAt' | 'history'>): number | null {
   return job.status === 'QUEUED' && job.history.at(-1)?.outcome === 'requeued' ? job.dueAt : null
 }
@@ -29,9 +29,7 @@ export function lapsesAt(job: Pick<JobRecord, 'deleted' | 'status' | 'lease'>): 
   return job.lease === null ? 0 : job.lease.until
 }
 
-/**
- * Whether a started job whose lease has expired need not be run again: it was canceled, or its deadline has passed.
- */
+/** Whether a started job with an expired lease need not run again: it was canceled, or its deadline has passed. */
 export function isAbandoned(
   job: Pick<JobRecord, 'deleted' | 'status' | 'lease' | 'cancelRequested' | 'deadline'>,
   now: number,
@@ -41,7 +39,7 @@ export function isAbandoned(
   return job.cancelRequested || (job.deadline !== null && job.deadline <= now)
 }
 
-/** When a job that waits for a worker has missed its deadline; null for others. */
+/** When a queued job misses its deadline; null for other jobs and without a deadline. */
 export function overdueAt(job: Pick<JobRecord, 'deleted' | 'status' | 'deadline'>): number | null {
   return job.deleted || job.status !== 'QUEUED' ? null : job.deadline
 }
@@ -53,7 +51,7 @@ export function removableAt(
   return job.deleted || job.expired || job.outputs === null || !isTerminal(job) ? null : job.expiresAt
 }
 
-/** When the first waiting message of the outbox is due. */
+/** When the first pending webhook message is due. */
 export function deliverableAt(job: Pick<JobRecord, 'deleted' | 'deliveries'>): number | null {
   return job.deleted ? null : (earliestPending(job)?.nextAttemptAt ?? null)
 }

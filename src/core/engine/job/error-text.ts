@@ -4,21 +4,21 @@ const maxLength = 8_000
 const maxDepth = 8
 
 /**
- * An error in full, for the operator: class, code, message and stack, then the same for its causes; at most 8,000
- * characters. It may contain paths and addresses and is not for clients.
+ * Describes an error in full for the operator: class, code, message and stack, then the same for its causes; at most
+ * 8,000 characters. The text may contain paths and addresses and is not for clients.
  */
 export function errorText(error: unknown): string {
-  // A program that quotes its input could command the operator's terminal.
+  // A program's message may quote its input, whose escape sequences the operator's terminal would execute.
   const text = described(error, 0).replace(/[^\P{Cc}\n\t]/gu, ' ')
   return text.length > maxLength ? `${text.slice(0, maxLength)}...` : text
 }
 
-/** The same in one line, without stacks, for failures that are not the service's fault. */
+/** Describes an error in one line, without stacks, for failures that are not the service's fault. */
 export function errorLine(error: unknown): string {
   return inOneLine(errorText(error))
 }
 
-/** The text of an error without its stacks. */
+/** Converts an error's text to one line without stacks. */
 export function inOneLine(text: string): string {
   return text
     .replace(/^ {4}at .*$/gm, '')
@@ -27,8 +27,8 @@ export function inOneLine(text: string): string {
 }
 
 /**
- * The error, or another in its place if reading it throws, as a getter or a Proxy may: wherever it is read later (at
- * the end of the attempt, by a logger, for a span), that would keep the job from ending.
+ * Returns the error, or a substitute if reading it throws, as a getter or a Proxy may. Otherwise a later read (at the
+ * end of the attempt, by a logger, for a span) would throw and keep the job from ending.
  */
 export function readableError(error: unknown): unknown {
   try {
@@ -40,7 +40,7 @@ export function readableError(error: unknown): unknown {
   }
 }
 
-/** What the job shows does not depend on the cause. */
+/** Copies the error with a readable cause: the cause does not affect what the job shows. */
 function withCause(error: unknown, cause: Error): StemworkError | undefined {
   try {
     if (!StemworkError.is(error)) return undefined

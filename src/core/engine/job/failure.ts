@@ -9,8 +9,7 @@ const titles: Record<JobError['code'], string> = {
 }
 
 /**
- * What a job shows of the error that ended it. The text of errors that are not the library's own is hidden from the
- * client.
+ * The part of an error that its job shows to the client. The text of errors that are not the library's own is hidden.
  */
 export function jobError(error: unknown): JobError {
   if (isSetupError(error)) return jobError(notSetUp(error))
@@ -20,14 +19,14 @@ export function jobError(error: unknown): JobError {
 }
 
 /**
- * Whether another attempt may succeed. Unknown errors may be temporary (a full disk, an unavailable store); refused
- * inputs are not.
+ * Whether another attempt may succeed. Unknown errors may be temporary (a full disk, an unavailable store); errors of
+ * the library say whether they are.
  */
 export function isTransient(error: unknown): boolean {
   return StemworkError.is(error) ? error.retryable : true
 }
 
-/** For a job that has not ended in time. */
+/** The error of a job that has missed its deadline. */
 export function missedDeadline(deadline: number): StemworkError {
   return new StemworkError(
     'TIMEOUT',

@@ -1,12 +1,12 @@
 import { StemworkError } from '../errors.js'
 
-/** One thing that is wrong with what a client sent. */
+/** One invalid field of a client's request. */
 export interface FieldIssue {
   path: string
   message: string
 }
 
-/** Thousands of wrong values need not all be listed. */
+/** Bounds the list: a request may contain thousands of invalid values. */
 const maxIssues = 20
 const maxTextLength = 300
 
@@ -29,7 +29,7 @@ export function issuesText(issues: readonly FieldIssue[], total = issues.length)
   return total > issues.length ? `${shown}; and ${total - issues.length} more` : shown
 }
 
-/** For what a client sent. @param what is wrong, as the message begins @param advice how it ends */
+/** The error for an invalid request. @param what begins the message @param advice ends it */
 export function invalidParams(
   what: string,
   found: readonly GivenIssue[],

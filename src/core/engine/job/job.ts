@@ -6,24 +6,21 @@ import { stepRecordSchema } from './step.js'
 import { traceContextSchema } from './trace-context.js'
 
 /**
- * The four statuses of the specification. No other is ever stored or shown: existing clients poll forever on an unknown
- * one.
+ * The four statuses of the specification. No other is ever stored or shown: existing clients would poll forever on it.
  */
 export const jobStatusSchema = z.enum(['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'])
 export type JobStatus = z.infer<typeof jobStatusSchema>
 
-/** A finished output: where its bytes lie in the blob store. */
+/** A finished output, stored in the blob store under `key`. */
 const jobOutputFields = z.object({
   key: z.string(),
   bytes: z.number().int().nonnegative(),
   contentType: z.string(),
-  /** File name offered to a downloader, for example `vocals.wav`; also the end of the result URL's path. */
+  /** File name for downloads, for example `vocals.wav`; also the end of the result URL's path. */
   fileName: z.string(),
-  /**
-   * A better file name from the workflow, which the result link offers instead: any text without control characters.
-   */
+  /** A better file name for downloads, chosen by the workflow: any text without control characters. */
   downloadName: z.string().optional(),
-  /** True once the file was sent to the client's own storage (`copyResultsTo`) instead of being kept here. */
+  /** True once the file was sent to the client's storage (`copyResultsTo`) instead of being kept here. */
   copied: z.boolean().optional(),
 })
 export type JobOutput = z.infer<typeof jobOutputFields>
@@ -39,27 +36,27 @@ export const jobErrorSchema = z.object({
 export type JobError = z.infer<typeof jobErrorSchema>
 
 /**
- * The right to run a job until `until`. `token` is the fencing token: it rises with every claim of the same job, and a
- * write that carries an older one changes nothing.
+ * The right to run a job until `until`. `token` is the fencing token: it increases with every claim of the job, and a
+ * write with an older token changes nothing.
  */
 const leaseFields = z.object({
   owner: z.string(),
   token: z.number().int().positive(),
   /**
-   * Distinguishes this claim from another with the same token: a database that lost its last commits grants a token
+   * Distinguishes this claim from another with the same token: a database that lost its last commits may grant a token
    * twice. Empty in records of older versions.
    */
   nonce: z.string().default(''),
   /** Epoch milliseconds of the store's clock. */
   until: z.number(),
-  /** What its attempt has used so far, by its last heartbeat that told. */
+  /** Usage of the attempt so far, from the last heartbeat that reported any. */
   used: usedSchema.optional(),
 })
 export const leaseSchema = keepingUnknown(leaseFields)
 
 /** One webhook message of the job's outbox, written in the same store operation as the state change that it reports. */
 const deliveryFields = z.object({
-  /** `webhook-id` of every attempt to send this message. */
+  /** `webhook-id` header of every attempt to send this message. */
   id: z.string(),
   url: z.string(),
   event: z.string(),
@@ -79,37 +76,37 @@ const jobFields = z.object({
   app: z.string(),
   name: z.string().nullable(),
   workflow: z.string(),
-  /** The id that the client used, if it is an alias of the workflow's. */
+  /** The id that the client used, if it is an alias of the workflow. */
   alias: z.string().nullable().default(null),
   params: z.record(z.string(), z.unknown()),
   /** Blob keys of inputs that were uploaded to this service, by the name of the param that referred to them. */
   uploads: z.record(z.string(), z.string()),
   batchName: z.string().nullable(),
   metadata: z.record(z.string(), z.string()),
-  /** Output name to the client's own PUT URL. */
+  /** The client's PUT URLs by output name. */
   copyResultsTo: z.record(z.string(), z.string()),
   webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
 
   status: jobStatusSchema,
-  /** 0..1, never falling within one attempt, nor from one to the next if the job has steps. */
+  /** 0..1; never decreases within an attempt, nor between attempts if the job has steps. */
   progress: z.number().min(0).max(1),
-  /** The progress when work was last kept (`Checkpoint`): the next attempt begins with it. */
+  /** Progress when work was last kept (`Checkpoint`); the next attempt starts with it. */
   keptProgress: z.number().min(0).max(1).default(0),
   stage: z.string().nullable(),
   outputs: z.record(z.string(), jobOutputSchema).nullable(),
-  /** What the workflow reports about how it made the result, for example the model's name and hash. */
+  /** Facts from the workflow about how it made the result, for example the model's name and hash. */
   details: z.record(z.string(), z.unknown()),
   error: jobErrorSchema.nullable(),
   /**
-   * Why the last attempt failed, with stack and causes, for operators only: it may contain paths and addresses, and no
-   * response, event stream or webhook message includes it. At most about 8,000 characters.
+   * Why the last attempt failed, with stack and causes, for operators only: the text may contain paths and addresses,
+   * and no response, event stream or webhook message includes it. At most about 8,000 characters.
    */
   failure: z.string().nullable().default(null),
 
   createdAt: z.number(),
   startedAt: z.number().nullable(),
   completedAt: z.number().nullable(),
-  /** When the results are removed or, for a FAILED job, what a retry needs; null until the job ends. */
+  /** When the results or, for a FAILED job, the files for a retry are removed; null until the job ends. */
   expiresAt: z.number().nullable(),
   /** True once retention removed the result files: the job is still listed, its files answer 410. */
   expired: z.boolean(),
@@ -118,49 +115,48 @@ const jobFields = z.object({
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
   /**
-   * Claims since work was last kept (`Checkpoint`), or in all, except those that a shutdown requeued, those that gave
-   * way to another job and those after a lapsed lease. Counted at the claim, so an input that kills its process cannot
-   * loop.
+   * Claims since work was last kept (`Checkpoint`), or in total, except claims that a shutdown requeued, that were
+   * preempted or that followed a lapsed lease. Counted at the claim, so an input that kills its process cannot loop.
    */
   attempts: z.number().int().nonnegative(),
   /**
-   * Claims since work was last kept whose lease expired, with their own limit: the worker was killed, stopped or cut
-   * off, whether or not the job caused it.
+   * Claims since work was last kept whose lease expired, with a separate limit: the worker was killed, stopped or
+   * disconnected, whether or not the job caused it.
    */
   lapses: z.number().int().nonnegative().default(0),
-  /** Processor time of earlier attempts since it was created or retried, for the ledger of use. */
+  /** Processor time of earlier attempts since the job was created or retried, for the usage ledger. */
   processorSeconds: z.number().nonnegative().default(0),
-  /** Claims that a graceful shutdown requeued, with their own limit. */
+  /** Claims that a graceful shutdown requeued, with a separate limit. */
   shutdownRequeues: z.number().int().nonnegative(),
-  /** What its workflow did in steps. */
+  /** Steps of its workflow that have begun. */
   steps: z.array(stepRecordSchema).default([]),
   /** The last attempts, oldest first. */
   history: z.array(pastAttemptSchema).default([]),
-  /** How often it was retried after it had FAILED. */
+  /** How often the job was retried after it FAILED. */
   retries: z.number().int().nonnegative().default(0),
-  /** A job is not claimed before this time, which its client sent; 0: none. */
+  /** Earliest start, as the client requested; 0: none. */
   notBefore: z.number(),
-  /** When its next attempt is due, after one that failed or waits for something; null before the first of these. */
+  /** When the next attempt is due, after one that failed or was suspended; null before that. */
   dueAt: z.number().nullable().default(null),
-  /** When the job must have ended; null: no limit. */
+  /** Latest end of the job; null: no limit. */
   deadline: z.number().nullable().default(null),
-  /** Labels that its worker must have (`poolOf`). */
+  /** Labels that the job needs of its worker (`poolOf`). */
   pool: z.string().default(''),
-  /** Whether its usage counts against a quota of its application. */
+  /** Whether its usage counts against its application's quota. */
   metered: z.boolean().default(false),
-  /** Among the jobs of its application: higher is claimed first. */
+  /** Within its application: jobs with a higher priority are claimed first. */
   priority: prioritySchema.default(0),
   cancelRequested: z.boolean(),
   /** Set first by a delete; the record is invisible from then on and is purged after its blobs are gone. */
   deleted: z.boolean(),
-  /** The entry that the ledger of use has for its end; null until then. */
+  /** The usage ledger's entry for the end of the job; null until then. */
   settlement: ledgerEntrySchema.nullable().default(null),
   idempotency: z.object({ key: z.string(), digest: z.string() }).nullable(),
   deliveries: z.array(deliverySchema),
-  /** Where the job was submitted in its caller's trace, which its attempts and webhook messages continue. */
+  /** Position in the caller's trace at the submit; attempts and webhook messages continue that trace. */
   trace: traceContextSchema.nullable().default(null).catch(null),
 })
-/** A job as a store keeps it. All times are epoch milliseconds. */
+/** A job as it is stored. All times are epoch milliseconds. */
 export type JobRecord = z.infer<typeof jobFields>
 export const jobRecordSchema = keepingUnknown(jobFields)
 

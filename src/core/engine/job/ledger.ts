@@ -6,24 +6,24 @@ const amount = z.number().nonnegative()
 export const usedSchema = z.object({
   /** Length of the audio, after a success. */
   audioSeconds: amount,
-  /** Of the inputs. */
+  /** Bytes of the inputs. */
   bytes: amount,
   /**
-   * Of the child processes that did the work of the last attempt. Work in the host's own process is not included,
-   * because it cannot be told apart from the rest there.
+   * Processor time of the child processes of the last attempt. Work in the host's process is not included, because it
+   * cannot be told apart from other work there.
    */
   processorSeconds: amount,
 })
-/** What a job used. */
+/** Usage of a job. */
 export type Used = z.infer<typeof usedSchema>
 
 const entryFields = z.object({
-  /** The same each time that the entry is read or sent: the job's id and how often it had been retried. */
+  /** The job's id and its number of retries: the same each time that the entry is read or sent. */
   id: z.string(),
   jobId: z.string(),
   app: z.string(),
   workflow: z.string(),
-  /** Name of the model, if the workflow tells one. */
+  /** Name of the model, if the workflow reports one. */
   model: z.string().nullable(),
   audioSeconds: amount,
   bytes: amount,
@@ -32,7 +32,7 @@ const entryFields = z.object({
   result: z.enum(['SUCCEEDED', 'FAILED']),
   /** Code of the error of a FAILED job. */
   error: z.string().nullable(),
-  /** Reason of that error; absent in entries from before version 0.2. */
+  /** Reason of the error; absent in entries from before version 0.2. */
   reason: z.string().nullable().optional(),
   /** Milliseconds from the last claim to the end of a SUCCEEDED job; absent in entries from before version 0.2. */
   runMs: amount.nullable().optional(),
@@ -40,17 +40,17 @@ const entryFields = z.object({
   endedAt: z.number(),
 })
 export const ledgerEntrySchema = entryFields.loose() as unknown as z.ZodType<LedgerEntry>
-/** One end of a job, as the ledger of use keeps it: written with the settlement itself. */
+/** The usage ledger's entry for one end of a job, written in the same store operation as the end. */
 export type LedgerEntry = z.infer<typeof entryFields>
 
-/** What an entry takes from the record of the job. */
+/** Fields of a job's record that its ledger entry uses. */
 interface EndedJob {
   id: string
   app: string
   workflow: string
   priority: number
   retries: number
-  /** Of earlier attempts. */
+  /** Processor time of earlier attempts. */
   processorSeconds: number
   details: Record<string, unknown>
   status: string
@@ -59,7 +59,7 @@ interface EndedJob {
   history: readonly { startedAt: number }[]
 }
 
-/** The entry for a job that ends as `job` says. */
+/** Makes the ledger entry of a job that has just ended. */
 export function ledgerEntry(job: EndedJob, used: Partial<Used> = {}): LedgerEntry {
   const { id, app, workflow, priority, retries, details } = job
   const endedAt = job.completedAt ?? 0
@@ -94,13 +94,13 @@ export type LedgerGroup = (typeof ledgerGroups)[number]
 
 /** Days are UTC, counted from 1970 (`dayOf`); both are included. */
 export interface LedgerQuery {
-  /** Days since 1970, in UTC, as the next one, which is included. */
+  /** The first day. */
   fromDay: number
   toDay: number
   app?: string
 }
 
-/** Sums over the ends in a group; of `day`, `app` and `workflow`, those that it is grouped by are present. */
+/** Sums over the ends in a group. Of `day`, `app` and `workflow`, only the grouping fields are present. */
 export interface LedgerTotal {
   /** Days since 1970, in UTC. */
   day?: number

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { JobRecord } from './job.js'
 
-/** What is known about a job before it exists. */
+/** The fields of a job that its submit determines. */
 export type JobRequest = Pick<
   JobRecord,
   | 'app'

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 
-/** Most units of an amount, since a claim names every number of units as a label. */
+/** Most units of an amount: a claim lists one label for every number of units. */
 const mostUnits = 256
 
 /**
- * What a worker has, or a job needs: `gpu`, `model:htdemucs`; or how much of something that running jobs share,
+ * A resource that a worker has or a job needs, such as `gpu` or `model:htdemucs`; or an amount that running jobs share,
  * in whole units: `gpuMemory=24` of a worker, `gpuMemory=6` of a job.
  */
 export const labelSchema = z
@@ -15,7 +15,7 @@ export const labelSchema = z
   )
   .refine((label) => (amountOf(label)?.units ?? 0) <= mostUnits, `may have at most ${mostUnits} units: use larger ones`)
 
-/** The labels that a job needs, as one text: sorted and separated by spaces. Empty: any worker. */
+/** Joins the labels that a job needs: sorted, separated by spaces. Empty: any worker may take it. */
 export function poolOf(needs: readonly string[]): string {
   return [...new Set(needs)].sort().join(' ')
 }
@@ -24,7 +24,7 @@ export function labelsOf(pool: string): string[] {
   return pool === '' ? [] : pool.split(' ')
 }
 
-/** Whether a worker with these labels may take a job of the pool. Without labels, any may. */
+/** Whether a worker with these labels may take a job of the pool. `undefined`: it may take any job. */
 export function servesPool(labels: readonly string[] | undefined, pool: string): boolean {
   return labels === undefined || labelsOf(pool).every((label) => labels.includes(label) || hasUnits(labels, label))
 }
@@ -47,7 +47,7 @@ export function offered(labels: readonly string[], running: readonly string[]): 
   })
 }
 
-/** What steps of a job may need on a worker with these labels: of amounts, only what the job was claimed with. */
+/** Labels that a worker offers to the steps of a job: of amounts, only those that the job was claimed with. */
 export function offersTo(pool: string, labels: readonly string[]): string[] {
   return [...labels.filter((label) => !hasAmounts([label])), ...labelsOf(pool)]
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 
-/** What an application may use per day, which ends at midnight UTC. Omitted values are not limited. */
+/** Limits of an application's usage per day, which ends at midnight UTC. Omitted values are unlimited. */
 export const quotaSchema = z.strictObject({
   jobs: z.number().int().nonnegative().optional().describe('Jobs that are created or retried.'),
   audioMinutes: z.number().nonnegative().optional().describe('Minutes of audio of jobs that have succeeded.'),
@@ -10,11 +10,11 @@ export const quotaSchema = z.strictObject({
 export type Quota = z.infer<typeof quotaSchema>
 
 export const limitsSchema = quotaSchema.extend({ maxQueuedJobs: z.number().positive().optional() })
-/** Jobs that may wait, and what may be used per day (UTC). Omitted values are unlimited, or as for all applications. */
+/** Limits of an application's queue and of its usage per day (UTC). Omitted: the default, or unlimited. */
 export type Limits = z.infer<typeof limitsSchema>
 
 const figure = z.number().int().nonnegative().nullable().optional()
-/** Changes the given values; null: as for all applications from now on. */
+/** New values of some limits; null restores the default. */
 export const limitChangeSchema = z.strictObject({
   maxQueuedJobs: z.number().int().positive().nullable().optional(),
   jobs: figure,
@@ -23,7 +23,7 @@ export const limitChangeSchema = z.strictObject({
 } satisfies Record<keyof Limits, z.ZodType>)
 export type LimitChange = z.input<typeof limitChangeSchema>
 
-/** What an application used today. */
+/** Today's usage of an application. */
 export interface Usage {
   jobs: number
   audioSeconds: number
@@ -38,8 +38,8 @@ export function dayOf(now: number): number {
 }
 
 /**
- * Why an application may add no more jobs. The length of a file is known only after decoding, so accepted jobs are
- * finished, and minutes and bytes are counted at their end.
+ * The error for an application that may add no more jobs. The length of a file is known only after decoding, so
+ * accepted jobs are finished, and minutes and bytes are counted at their end.
  */
 export function quotaExceeded(quota: Quota, used: Usage, jobs: number, now: number): StemworkError | undefined {
   const resetsAt = new Date((dayOf(now) + 1) * dayMs).toISOString()

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * A receiver of an application's webhook messages that has failed since its last success: an origin, and how it is
- * doing. There is no record of one that answers. All times are epoch milliseconds.
+ * State of a webhook receiver (an origin) of an application that has failed since its last success. Receivers that
+ * answer have no record. All times are epoch milliseconds.
  */
 export const failingReceiverSchema = z.looseObject({
   app: z.string(),
@@ -11,11 +11,11 @@ export const failingReceiverSchema = z.looseObject({
   /** Consecutive failures. */
   failures: z.number().int(),
   failingSince: z.number(),
-  /** Of the last failure; null: it could not be reached. */
+  /** HTTP status of the last failure; null: the receiver could not be reached. */
   lastStatus: z.number().nullable(),
-  /** Messages wait until then, and one of them is tried; null: it gets all of them. */
+  /** Messages wait until this time, then one is tried; null: all are sent. */
   nextTrialAt: z.number().nullable(),
-  /** It gets no messages any more, until it is enabled. */
+  /** Since this time, the receiver gets no messages until it is enabled. */
   disabledAt: z.number().nullable(),
 })
 export type FailingReceiver = z.infer<typeof failingReceiverSchema>
@@ -25,7 +25,7 @@ export const failuresUntilPause = 5
 const firstPauseMs = 60_000
 const longestPauseMs = 2 * 60 * 60 * 1000
 
-/** What happens to a message: it is sent, waits, or is given up. */
+/** Decision on a message: send it, send it as a trial, let it wait, or give it up. */
 export type Admission = { kind: 'send' } | { kind: 'trial' } | { kind: 'wait'; delayMs: number } | { kind: 'disabled' }
 
 export function admission(receiver: FailingReceiver | undefined, now: number): Admission {
@@ -35,12 +35,12 @@ export function admission(receiver: FailingReceiver | undefined, now: number): A
   return receiver.nextTrialAt <= now ? { kind: 'trial' } : { kind: 'wait', delayMs: receiver.nextTrialAt - now }
 }
 
-/** The receiver while one message is tried: the others wait for its end. */
+/** The receiver while one message is tried: the other messages wait for its outcome. */
 export function onTrial(receiver: FailingReceiver, now: number, trialMs: number): FailingReceiver {
   return { ...receiver, nextTrialAt: now + trialMs }
 }
 
-/** The receiver after another failure. Pauses double; one that has failed for too long is disabled. */
+/** The receiver after another failure. Pauses double; a receiver that has failed for too long is disabled. */
 export function afterFailure(
   known: FailingReceiver | undefined,
   { app, origin, status }: { app: string; origin: string; status: number | null },

@@ -1,10 +1,10 @@
 import type { JobRecord } from './job.js'
 
-/** Bytes of a job's record besides what its client sent, with its rows in indexes. */
+/** Bytes of a job's record without the client's data, but with its index rows. */
 export const ordinaryRecordBytes = 1500
 
 /**
- * About what a store needs for a job's record. Computed from fields that never change, so that a delete subtracts
+ * Approximate bytes of a job's record in a store. Computed from fields that never change, so that a delete subtracts
  * exactly what the create added.
  */
 export function recordBytes({

@@ -2,14 +2,14 @@ import { StemworkError } from '../errors.js'
 import type { JobRecord } from './job.js'
 
 /**
- * Whether the files that a retry of this job would need are kept until `expiresAt`: uploads, and the kept work and
- * downloads of its attempts.
+ * Whether the files for a retry of this job are still kept, until `expiresAt`: uploads, and the kept work and downloads
+ * of its attempts.
  */
 export function keepsInputs(job: Pick<JobRecord, 'status' | 'expiresAt'>, now: number): boolean {
   return job.status === 'FAILED' && job.expiresAt !== null && job.expiresAt > now
 }
 
-/** The same for the work of its attempts: not if a retry would fail again, or nobody wants it. */
+/** Whether the work of its attempts is still kept: only if the service failed or an attempt took too long. */
 export function keepsWork(job: Pick<JobRecord, 'status' | 'expiresAt' | 'error'>, now: number): boolean {
   return keepsInputs(job, now) && isWorthKeeping(job.error)
 }
@@ -18,7 +18,7 @@ export function isWorthKeeping(error: JobRecord['error']): boolean {
   return error?.code === 'INTERNAL_ERROR' || (error?.code === 'TIMEOUT' && error.reason !== 'deadline')
 }
 
-/** Why this job cannot be retried. */
+/** The error for a job that cannot be retried. */
 export function notFailed({ id, status, deadline }: Pick<JobRecord, 'id' | 'status' | 'deadline'>): StemworkError {
   const why =
     status === 'FAILED'
@@ -27,7 +27,7 @@ export function notFailed({ id, status, deadline }: Pick<JobRecord, 'id' | 'stat
   return new StemworkError('NOT_FAILED', `The job ${id} is not run again, ${why}.`)
 }
 
-/** For a job whose uploaded input is gone. */
+/** The error for a retry of a job whose uploaded input was removed. */
 export function inputExpired({ id }: Pick<JobRecord, 'id'>): StemworkError {
   return new StemworkError(
     'INPUT_EXPIRED',

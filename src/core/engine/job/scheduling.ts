@@ -1,14 +1,14 @@
 import { z } from 'zod'
 
 /**
- * How urgent a job is among those of its application: 0 is normal, higher comes first. The scale is coarse because each
- * step is a separate list in a store.
+ * Urgency of a job within its application: 0 is normal, higher comes first. The scale is coarse because each value is a
+ * separate list in a store.
  */
 export const prioritySchema = z.number().int().min(-2).max(2)
 
 /**
- * Stands for every application that has no limit of its own. Its rule only has a limit: to pause all, pause the
- * deployment.
+ * Target id for every application without its own limit. Its rule only has a limit: to pause all applications, pause
+ * the deployment.
  */
 export const everyApplication = '*'
 
@@ -17,7 +17,7 @@ export const ruleTargetSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('application'), id: z.string().min(1) }),
   z.strictObject({ kind: z.literal('workflow'), id: z.string().min(1) }),
 ])
-/** What a rule applies to. */
+/** The target of a scheduling rule. */
 export type RuleTarget = z.infer<typeof ruleTargetSchema>
 
 /**
@@ -26,7 +26,7 @@ export type RuleTarget = z.infer<typeof ruleTargetSchema>
  */
 export const ruleStateSchema = z.enum(['open', 'paused', 'draining'])
 
-/** An operator's rule for an application, a workflow or the whole deployment. Stored for all nodes. */
+/** An operator's rule for an application, a workflow or the whole deployment, stored for all nodes. */
 export const schedulingRuleSchema = z.object({
   target: ruleTargetSchema,
   state: ruleStateSchema,
@@ -35,7 +35,7 @@ export const schedulingRuleSchema = z.object({
 })
 export type SchedulingRule = z.infer<typeof schedulingRuleSchema>
 
-/** Changes the given values. */
+/** A change of a rule; omitted values stay. */
 export const ruleChangeSchema = z.strictObject({
   state: ruleStateSchema.optional(),
   maxRunning: z.number().int().positive().nullable().optional(),
@@ -46,12 +46,12 @@ export function isSameTarget(a: RuleTarget, b: RuleTarget): boolean {
   return a.kind === b.kind && idOf(a) === idOf(b)
 }
 
-/** Empty for the deployment. */
+/** Id of a rule's target; empty for the deployment. */
 export function idOf(target: RuleTarget): string {
   return target.kind === 'deployment' ? '' : target.id
 }
 
-/** The rules after a change. One that equals the default is removed. */
+/** The rules after a change. A rule that equals the default is removed. */
 export function changedRules(
   rules: readonly SchedulingRule[],
   target: RuleTarget,
@@ -67,7 +67,7 @@ export function changedRules(
   return next.state === 'open' && next.maxRunning === null ? others : [...others, next]
 }
 
-/** The rules for a job: those of its application, its workflow and the deployment, with the limit that all have. */
+/** The rules for a job: of its application, its workflow and the deployment, with the limit for every application. */
 export function rulesFor(rules: readonly SchedulingRule[], job: { app: string; workflow: string }): SchedulingRule[] {
   const own = rules.filter(({ target }) => {
     switch (target.kind) {
@@ -87,7 +87,7 @@ export function rulesFor(rules: readonly SchedulingRule[], job: { app: string; w
   return [...own, { target: { kind: 'application', id: job.app }, state: 'open', maxRunning: limit }]
 }
 
-/** How many jobs may run of each application that has no limit of its own; null: any number. */
+/** Most running jobs of each application without its own limit; null: no limit. */
 export function limitOfAll(rules: readonly SchedulingRule[]): number | null {
   const isOfAll = ({ target }: SchedulingRule) => target.kind === 'application' && target.id === everyApplication
   return rules.find(isOfAll)?.maxRunning ?? null

@@ -17,7 +17,7 @@ const letters: Readonly<Record<string, string>> = {
 }
 const letterForm = new RegExp(`[${Object.keys(letters).join('')}]`, 'g')
 
-/** Text as it is compared in a search: "lodz" for "Łódź". Stored by stores, so a change of it needs a migration. */
+/** Normalizes text for searches: "lodz" for "Łódź". Stores keep the result, so a change here needs a migration. */
 export function folded(text: string): string {
   return text
     .replaceAll(/[\p{Pi}\p{Pf}"`´‚„ʼʹ′″＇＂]/gu, "'")
@@ -30,12 +30,12 @@ export function folded(text: string): string {
     .trim()
 }
 
-/** The text in which a search looks for words; never changes. */
+/** The text of a job that a search scans; never changes. */
 export function searchText({ name, batchName }: Pick<JobRecord, 'name' | 'batchName'>): string {
   return folded(`${name ?? ''} ${batchName ?? ''}`)
 }
 
-/** A job is found if its text contains each of them, or its id is one of them. */
+/** The words of a search. A job matches if its text contains each of them, or its id is one of them. */
 export function searchWords(search: string): string[] {
   return [...new Set(folded(search).split(' '))].filter((word) => word !== '')
 }

@@ -1,18 +1,18 @@
 import { z } from 'zod'
 
-/** Names of steps are parts of file names. */
+/** Restricted because file names contain the names of steps. */
 export const stepNameSchema = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9_-]{0,99}$/, 'must begin with a letter and have letters, digits, "-" and "_", at most 100')
-/** Steps are kept in the job's record, which every heartbeat rewrites, so only short return values are kept there. */
+/** Bounds the job's record, which contains the steps and is rewritten by every heartbeat. */
 export const maxSteps = 200
-/** Files of all steps of a job. */
+/** Most files of all steps of a job together. */
 export const maxStepFiles = 1_000
-/** What a step may return, besides files. */
+/** Longest return value of a step, besides files. */
 export const maxValueCharacters = 1_000_000
-/** Longer values lie beside the step's files. */
+/** Longest return value in the job's record; longer ones are stored beside the step's files. */
 export const maxRecordedCharacters = 1_000
-/** In one event, and in all events of a job. */
+/** Longest value of one event, and of all events of a job together. */
 export const maxEventCharacters = 16_384
 const maxEventsCharacters = 65_536
 
@@ -24,28 +24,28 @@ const fields = z.object({
   state: z.enum(['done', 'failed', 'waiting']),
   startedAt: z.number(),
   endedAt: z.number().nullable(),
-  /** How often it was tried; 0 for an event that came before its wait, of which nothing is known but its name. */
+  /** Number of tries; 0 for an event that arrived before its wait, of which only the name and value are known. */
   attempts: z.number().int().nonnegative(),
-  /** When a wait is over. */
+  /** When a wait ends. */
   until: z.number().nullable(),
-  /** What it returned, until its job has succeeded. */
+  /** The return value; removed once the job has succeeded. */
   value: z.unknown(),
-  /** Its blob key instead, if it is long. */
+  /** Blob key of the return value, if it is too long for the record. */
   valueKey: z.string().optional(),
-  /** Its files by name: keys in the blob store, where they stay until the job has ended. */
+  /** The step's files by name: keys in the blob store, where the files stay until the job has ended. */
   files: z.record(z.string(), z.object({ key: z.string(), bytes: z.number().int().nonnegative() })),
-  /** Why its last try failed, for clients. */
+  /** Why the last try failed, for clients. */
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
 })
-/** What a job's record holds of a step of its workflow. */
+/** A step of a workflow, as kept in the job's record. */
 export type StepRecord = z.infer<typeof fields>
-/** Without what it returned. */
+/** A step without its return value and files. */
 export const stepStateSchema = fields.omit({ value: true, valueKey: true, files: true })
 export const stepRecordSchema = fields.loose() as unknown as z.ZodType<StepRecord>
 
 type Steps = readonly StepRecord[]
 
-/** The steps with this one added or replaced. An event may have come before its wait began, and stays. */
+/** The steps with this one added or replaced. An event that arrived before its wait began is kept. */
 export function withStep(steps: Steps, step: StepRecord): StepRecord[] {
   const known = steps.find(({ name }) => name === step.name)
   if (!known) return [...steps, step]
@@ -53,7 +53,7 @@ export function withStep(steps: Steps, step: StepRecord): StepRecord[] {
   return steps.map((each) => (each === known ? step : each))
 }
 
-/** The steps with an event that a host sent; `undefined` if this step is over, or there is no room for it. */
+/** The steps with an event that a host sent; `undefined` if its step has ended, or the record has no room for it. */
 export function withEvent(steps: Steps, name: string, value: unknown, now: number): StepRecord[] | undefined {
   const known = steps.find((step) => step.name === name)
   if (known ? known.state !== 'waiting' : steps.length >= maxSteps) return undefined
@@ -68,7 +68,7 @@ export function withEvent(steps: Steps, name: string, value: unknown, now: numbe
   return withStep(steps, event)
 }
 
-/** When a job that waits for these steps may go on: now if one of them is over, else when the first wait ends. */
+/** When a job that waits for these steps may continue: now if one has ended, otherwise at the end of the first wait. */
 export function wakeTime(steps: Steps, names: readonly string[], now: number): number {
   const awaited = steps.filter(({ name }) => names.includes(name))
   if (awaited.length === 0 || awaited.some(({ state }) => state !== 'waiting')) return now

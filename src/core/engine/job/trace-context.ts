@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * Version 00 of https://www.w3.org/TR/trace-context/ and later ones, which begin the same way. All-zero IDs mean none.
+ * Version 00 of https://www.w3.org/TR/trace-context/ and later versions, which begin alike. All-zero ids are invalid.
  */
 const traceparentPattern =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{1,200})?$/
@@ -9,8 +9,8 @@ const traceparentPattern =
 const maxTracestateLength = 512
 
 /**
- * A position in a trace, as W3C Trace Context writes it: it is stored with a job, sent to its processes and to its
- * webhook's receiver.
+ * A position in a trace, in the form of W3C Trace Context. It is stored with a job and sent to the job's processes and
+ * webhook receiver.
  */
 export const traceContextSchema = z.object({
   traceparent: z.string().regex(traceparentPattern),
@@ -18,7 +18,7 @@ export const traceContextSchema = z.object({
 })
 export type TraceContext = z.infer<typeof traceContextSchema>
 
-/** The context that a request carries; `undefined` without a valid one. */
+/** Reads the trace context of a request; `undefined` if it has no valid one. */
 export function traceContextOf(headers: { get(name: string): string | null }): TraceContext | undefined {
   const traceparent = headers.get('traceparent')?.trim()
   if (traceparent === undefined || !traceparentPattern.test(traceparent)) return undefined

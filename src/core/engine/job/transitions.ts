@@ -9,21 +9,21 @@ import type { Delivery, JobError, JobOutput, JobRecord } from './job.js'
 import { isTerminal } from './job.js'
 
 /**
- * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to
- * this record, and nothing may be written.
+ * The state machine, as pure functions from a record to the next one. They return `undefined` for a change that does
+ * not apply to the record: nothing may be written.
  *
  *     QUEUED -> STARTED -> SUCCEEDED | FAILED
  *     STARTED -> QUEUED (another attempt, hand-back, preemption, loss)
  *     FAILED -> QUEUED (retry)
  *     any -> deleted
  *
- * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or
- * compare-and-set), with its own clock, so there is only one state machine.
+ * So that there is only one state machine, every store applies exactly these functions, with the store's clock, to a
+ * record that it holds exclusively (lock, transaction or compare-and-set).
  */
 export type JobChange =
   /**
-   * Renews the lease and reports progress. `kept`: work was kept that no later attempt repeats, so attempts and lapses
-   * start from zero.
+   * Renews the lease and reports progress. `kept`: work was kept that no later attempt repeats, so the counts of
+   * attempts and lapses restart.
    */
   | ({
       kind: 'heartbeat'
@@ -37,49 +37,49 @@ export type JobChange =
   | ({ kind: 'succeed'; outputs: Record<string, JobOutput>; details: Record<string, unknown> } & EndedRun)
   /** Ends the claim, and the job, with an error. `failure`: for the operator alone. */
   | ({ kind: 'fail'; error: JobError; failure?: string } & EndedRun)
-  /** Ends the claim and queues the job again in `delayMs` at the earliest. `onShutdown` does not count the attempt. */
+  /** Ends the claim and requeues the job, due in `delayMs`. `onShutdown`: the attempt does not count. */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & EndedAttempt)
-  /** Keeps what a step has become, and renews the lease. A finished step is never repeated. `waitMs`: until it ends. */
+  /** Keeps the state of a step, and renews the lease. A finished step never repeats. `waitMs`: until its wait ends. */
   | ({ kind: 'step'; leaseMs: number; step: StepRecord; waitMs?: number } & HeldClaim)
   /**
-   * Ends the claim until one of these waiting steps is over; without any, the job is due at once. It does not count as
-   * an attempt. `pool`: what the next worker must have. Default: as before.
+   * Ends the claim until one of these waiting steps ends; without any, the job is due at once. The claim does not count
+   * as an attempt. `pool`: labels that the next worker must have. Default: unchanged.
    */
   | ({ kind: 'suspend'; waitsFor: readonly string[]; pool?: string } & EndedAttempt)
-  /** Gives a waiting or later step the event that it waits for. */
+  /** Delivers an event to the step that waits for it, or will wait for it later. */
   | { kind: 'event'; name: string; value: unknown }
   /**
-   * Ends the claim and queues the job again, for the job of another application that runs instead. It is no attempt,
-   * and the job keeps its place.
+   * Ends the claim and queues the job again, in favour of another application's job. The claim does not count as an
+   * attempt, and the job keeps its place.
    */
   | ({ kind: 'preempt' } & EndedAttempt)
   /**
-   * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
-   * worker learns with its next heartbeat. `force` ends that, too, and deletes the job. The store counts `usage` in the
-   * same write.
+   * Ends a job that no worker runs: a queued one, or one with an expired lease. Asks a running job to stop, which its
+   * worker learns at the next heartbeat. `force` ends running jobs, too, and deletes the job. The store counts `usage`
+   * in the same write.
    */
   | ({ kind: 'cancel'; error: JobError; force?: boolean; usage?: Partial<Usage> } & EndedJob)
-  /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
+  /** Ends a job that no worker runs, as `cancel` does, if its deadline has passed. */
   | ({ kind: 'miss'; error: JobError } & EndedJob)
-  /** Queues a job again whose lease ended by `lapsedBefore`: a lapse. While it waits, it does not count as running. */
+  /** Queues a job whose lease ended by `lapsedBefore`, and counts a lapse, so that it no longer counts as running. */
   | { kind: 'release'; lapsedBefore: number }
   /**
    * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the
    * store checks in the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
    */
   | { kind: 'retry'; maxQueued?: number; quota?: Quota }
-  /** Hides the job for good and fences off its worker. */
+  /** Hides the job permanently and fences off its worker. */
   | { kind: 'delete' }
-  /** Notes that retention removed the result files. */
+  /** Records that retention removed the result files. */
   | { kind: 'expire' }
   /**
-   * Claims the next attempt at a webhook message: of several processes that find it due, only one has the right count.
-   * The following attempt is due in `retryInMs`, even if the process dies during this one; null: this is the last.
+   * Claims the next attempt at a webhook message: only one of several processes has the current count of attempts. The
+   * following attempt is due in `retryInMs`, even if the process dies during this one; null: there is none.
    */
   | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
-  /** Postpones the next attempt at a webhook message, without counting one: its receiver must not be contacted now. */
+  /** Postpones the next attempt, without counting one, because the receiver must not be contacted now. */
   | { kind: 'deferDelivery'; deliveryId: string; delayMs: number }
-  /** Records the outcome of that attempt; `pending` leaves the message to its next attempt. */
+  /** Records the outcome of an attempt at a webhook message; `pending`: another attempt follows. */
   | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
 
 /**
@@ -88,17 +88,17 @@ export type JobChange =
  */
 export interface HeldClaim {
   token: number
-  /** As given with the claim. Default: none. */
+  /** The nonce given with the claim. Default: none. */
   nonce?: string
 }
 
-/** The claim of an attempt that has ended, while the job has not. */
+/** The claim of an attempt that has ended before its job has. */
 export interface EndedAttempt extends HeldClaim {
-  /** What the attempt used. Default: 0 */
+  /** Processor time of the attempt. Default: 0 */
   processorSeconds?: number
 }
 
-/** What follows from the end of a job. */
+/** Consequences of the end of a job. */
 export interface EndedJob {
   retentionMs: number
   messages: readonly WebhookMessage[]
@@ -106,9 +106,9 @@ export interface EndedJob {
 
 /** The end of a job by the worker that ran it. */
 export interface EndedRun extends HeldClaim, EndedJob {
-  /** The store counts it for the job's application and day in the same write. */
+  /** Usage that the store adds to the application's day in the same write. */
   usage?: Partial<Usage>
-  /** For the ledger of use. */
+  /** For the usage ledger. */
   used?: Partial<Used>
 }
 
@@ -123,9 +123,9 @@ export interface ClaimRequest {
   /** Name of the claiming worker, for operators. */
   owner: string
   leaseMs: number
-  /** Text unique to this claim, without "/"; its files lie under it (`attemptPrefix`). Default: none. */
+  /** Text unique to this claim, without "/"; part of the keys of its files (`attemptPrefix`). Default: none. */
   nonce?: string
-  /** A lease that ended later than this, by the store's clock, has not expired yet. Default: no such grace. */
+  /** A lease that ended later than this, by the store's clock, counts as held. Default: no such grace. */
   lapsedBefore?: number
 }
 
@@ -139,7 +139,7 @@ export function isClaimable(job: JobRecord, now: number, lapsedBefore = now): bo
   return job.status === 'QUEUED' ? claimableFrom(job) <= now : isLapsed(job, Math.min(now, lapsedBefore))
 }
 
-/** Whether nobody runs the started job any more. */
+/** Whether no worker runs the started job any more. */
 function isLapsed({ lease }: JobRecord, now: number): boolean {
   return lease === null || lease.until <= now
 }
@@ -241,7 +241,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       if (job.deleted || isTerminal(job) || job.deadline === null || job.deadline > now) return undefined
       return endedUnheld(job, now, change)
     case 'release':
-      // One that will be canceled needs no worker.
+      // A job that will be canceled needs no worker.
       if (job.deleted || job.cancelRequested || job.status !== 'STARTED') return undefined
       if (!isLapsed(job, Math.min(now, change.lapsedBefore))) return undefined
       return {
@@ -268,7 +268,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         steps: isWorthKeeping(job.error) ? job.steps : [],
         keptProgress: isWorthKeeping(job.error) ? job.keptProgress : 0,
         metered: job.metered || change.quota !== undefined,
-        // It has had its turn, so its wait starts now.
+        // The job has had its turn, so its wait starts now.
         dueAt: now,
         cancelRequested: false,
       }
@@ -298,29 +298,29 @@ function renewed(job: JobRecord, until: number, { kept = false, used }: { kept?:
   return { ...job, ...counts, lease: job.lease && { ...job.lease, until, ...(used && { used }) } }
 }
 
-/** The job is resumed later; what this attempt used is counted when it ends. */
+/** Adds the usage of an attempt to the record; the ledger counts it when the job ends. */
 function withUse(job: JobRecord, { processorSeconds = 0 }: Pick<EndedAttempt, 'processorSeconds'>): JobRecord {
   return { ...job, processorSeconds: job.processorSeconds + processorSeconds }
 }
 
-/** No worker holds it any more. */
+/** Queues the job without a lease. */
 function released(job: JobRecord): JobRecord {
   return { ...job, status: 'QUEUED', lease: null, progress: lastingProgress(job), stage: null }
 }
 
-/** What is finished is not done again, so what it was worth stays while the next attempt comes to it. */
+/** Progress that a new attempt starts with: finished steps and kept work are not repeated. */
 function lastingProgress({ steps, progress, keptProgress }: JobRecord): number {
   return steps.length > 0 ? progress : keptProgress
 }
 
-/** The token rises, so a heartbeat or late result of the current worker finds no lease. */
+/** Increments the token, so that a heartbeat or late result of the current worker finds no lease. */
 function deleted(job: JobRecord): JobRecord {
   return { ...job, deleted: true, lease: null, token: job.token + 1, idempotency: null }
 }
 
 type UnheldEnd = EndedJob & { error: JobError; force?: boolean }
 
-/** `undefined`: a worker holds the job, and its end is not forced. */
+/** Ends a job that no worker holds. `undefined`: a worker holds it, and its end is not forced. */
 function endedUnheld(job: JobRecord, now: number, change: UnheldEnd): JobRecord | undefined {
   const { error, force } = change
   const isHeldByWorker = job.status === 'STARTED' && !isLapsed(job, now)
@@ -331,7 +331,7 @@ function endedUnheld(job: JobRecord, now: number, change: UnheldEnd): JobRecord 
   return settled(job.lease?.used, { ...ended(job, now, change), status: 'FAILED', error, history })
 }
 
-/** Whatever ends a job, the entry of the ledger is part of the same record. */
+/** Adds the ledger entry to the record of an ended job, however it ended. */
 function settled(used: Partial<Used> | undefined, job: JobRecord): JobRecord {
   return { ...job, settlement: ledgerEntry(job, used) }
 }

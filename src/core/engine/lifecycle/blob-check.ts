@@ -3,26 +3,26 @@ import { checksPrefix } from '../job/blob-keys.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import { untilAborted } from '../workflow/until-aborted.js'
 
-/** How long an outcome is believed: health checks come every few seconds. */
+/** How long an outcome is cached, because health checks run every few seconds. */
 const believedMs = { good: 60_000, bad: 10_000 }
 
 export interface BlobCheckOptions {
   blobs: Pick<BlobStore, 'put' | 'delete'>
-  /** How long the store has. Default: 5 s. */
+  /** How long the check may take. Default: 5 s. */
   timeoutMs?: number
-  /** Milliseconds that only rise. Default: `performance.now`. */
+  /** A monotonic clock, in milliseconds. Default: `performance.now`. */
   clock?: () => number
 }
 
 /**
- * Whether the blob store accepts files: a small one is written and removed. A folder can be read-only, or a disk full,
- * while reading still works. Repeated a minute after a success or 10 s after a failure; calls in between get the last
- * outcome.
+ * Checks whether the blob store accepts files: writes and removes a small one. A folder can be read-only, or a disk
+ * full, while reading still works. The check is repeated a minute after a success or 10 s after a failure; calls in
+ * between get the last outcome.
  *
- * @returns rejects with the error of the store; with a `TimeoutError` when it does not answer
+ * @returns a function that rejects with the store's error, or with a `TimeoutError` if the store does not answer
  */
 export function blobCheck({ blobs, timeoutMs = 5_000, clock = () => performance.now() }: BlobCheckOptions) {
-  /** A key of its own, so that no other process removes the blob meanwhile. */
+  /** Unique, so that no other process removes the blob meanwhile. */
   const key = `${checksPrefix}${randomUUID()}`
   let last: Promise<void> | undefined
   let believedUntil = Infinity

@@ -17,9 +17,7 @@ export interface EngineHealth {
   ok: boolean
   /** One entry for each part that does not work, for operators. */
   problems: string[]
-  /**
-   * What an operator should check although everything works, such as a sweep that found files of another deployment.
-   */
+  /** Findings for operators although all parts work, such as files of another deployment that a sweep found. */
   warnings: string[]
   running: number
   /** Waiting jobs of all applications, counted up to 10,000. */
@@ -35,10 +33,10 @@ export interface ExaminedParts extends Pick<SharedParts, 'jobs' | 'queue' | 'run
   workers: WorkerRegistry
 }
 
-/** Ids in one warning. */
+/** Most ids in one warning. */
 const mostNamed = 5
 
-/** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
+/** @param state `runsJobs`: whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
   { jobs, queue, runner, dispatcher, fileSweep, checkBlobs, readiness, workers, clock, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
@@ -54,7 +52,7 @@ export async function engineHealth(
         return false
       },
     ))
-  // A store that keeps an index in memory counts by it; what was used today, it has to read.
+  // A store may count from an index in memory, but must read usage from storage, which shows whether it answers.
   const [queued] = await Promise.all([
     jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }),
     jobs.usage(''),
@@ -88,7 +86,7 @@ export async function engineHealth(
   }
 }
 
-/** A warning: this process works, and jobs only begin later. Otherwise, a load balancer would take all nodes away. */
+/** Only a warning, because jobs still start, if later: a problem would make a load balancer remove all nodes. */
 async function silentQueue(queue: JobQueue, logger: Logger, { dispatch }: EngineOptions): Promise<string[]> {
   try {
     await queue.check()
@@ -117,7 +115,7 @@ async function unreadableJobs(jobs: JobStore): Promise<string[]> {
   ]
 }
 
-/** Jobs that have waited for a missing worker so long that a worker that just started would be known by now. */
+/** Warns of jobs without a worker that have waited so long that a worker that just started would be known by now. */
 async function unservedJobs(
   workers: WorkerRegistry,
   { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions,
@@ -129,7 +127,7 @@ async function unservedJobs(
     .map(({ workflow, needs, queued }) => `${noWorkerText(workflow, needs)}, and ${queued} wait.`)
 }
 
-/** Jobs whose lease expired so long ago that a live worker with room would have taken them over. A warning, too. */
+/** Warns of jobs whose leases expired so long ago that a live worker with room would have taken them over. */
 async function lostJobs(
   jobs: JobStore,
   clock: StoreClock,
@@ -137,7 +135,7 @@ async function lostJobs(
 ): Promise<string[]> {
   const due = await jobs.due('lapsed', 100).catch(() => [])
   if (due.length === 0) return []
-  // Nobody judges within the first lease after an outage (`StoreContact`).
+  // In the first lease after an outage, no worker takes over jobs (`StoreContact`).
   const longAgo = (await clock.time()) - 2 * leaseMs - 2 * sweepIntervalMs
   const { length } = due.filter(({ lease }) => lease !== null && lease.until < longAgo)
   return length === 0

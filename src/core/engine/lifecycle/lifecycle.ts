@@ -26,7 +26,7 @@ export class Lifecycle {
 
   constructor(parts: LifecycleParts) {
     this.#parts = parts
-    // Each handler and each wait listens; a warning about more than ten would be wrong.
+    // Each handler and each wait adds a listener, so Node's warning about more than ten would be wrong.
     setMaxListeners(Infinity, this.closing)
     this.#forgetReminder = remindToStart(parts)
   }
@@ -117,18 +117,18 @@ export class Lifecycle {
 }
 
 interface ClosingPart {
-  /** For operators. */
+  /** Name for operators. */
   name: string
   close(): Promise<unknown>
-  /** Longest time to wait for it to close, in milliseconds. Default: 10 s. */
+  /** Longest time that closing may take, in milliseconds. Default: 10,000. */
   timeoutMs?: number
 }
 
 const defaultTimeoutMs = 10_000
 
 /**
- * Closes the groups one after another and the parts of a group at the same time. Closes every part, even if another one
- * fails or takes too long.
+ * Closes the groups one after another, and the parts of a group concurrently. Closes every part, even if another fails
+ * or takes too long.
  *
  * @throws StemworkError `CLOSE_FAILED` naming the parts that are not closed, with their errors in an `AggregateError`
  * as cause.

@@ -14,17 +14,17 @@ export async function chargedSeconds(app: string, ports: ChargePorts): Promise<n
   return secondsIn(await ports.jobs.documents.get(kind, await keyOf(app, ports)))
 }
 
-/** What today's jobs used, plus these seconds. */
+/** Today's usage of the application's jobs, plus its charged seconds. */
 export async function usageOf(app: string, ports: ChargePorts): Promise<Usage> {
   const [used, audioSeconds] = await Promise.all([ports.jobs.usage(app), chargedSeconds(app, ports)])
   return addUsage(used, { audioSeconds })
 }
 
-/** Adds to these seconds; every process of the store sees it. */
+/** Adds to the charged seconds, for all processes that share the store. */
 export async function addCharge(app: string, seconds: number, ports: ChargePorts): Promise<void> {
   const { documents } = ports.jobs
   const key = await keyOf(app, ports)
-  // Other processes may add at the same time: one of them succeeds each time.
+  // Other processes may add at the same time: in each round, one of them succeeds.
   for (;;) {
     const found = await documents.get(kind, key)
     const value = { seconds: secondsIn(found) + seconds }

@@ -1,14 +1,14 @@
 import type { DocumentStore } from '../ports/document-store.js'
 import { rested, type Turn } from './rested.js'
 
-/** Bytes of a document besides its value, with its rows in indexes. */
+/** Bytes of a document besides its value, including its index rows. */
 const ordinaryDocumentBytes = 500
-/** A page is read at once, and one of a batch with many repeatable requests has 12 kB. */
+/** Small, because a page blocks the event loop: the document of a batch with many idempotency keys has 12 kB. */
 const perPage = 25
 
 /**
- * About what a store needs for the documents of this kind whose keys are `prefix` and a name without a slash. There may
- * be any number, so others are served between the pages.
+ * Estimates the bytes that a store needs for the documents of this kind whose keys are `prefix` and a name without a
+ * slash. Their number has no bound, so other work gets a turn between the pages.
  */
 export async function documentBytes(
   documents: DocumentStore,

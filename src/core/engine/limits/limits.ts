@@ -22,11 +22,11 @@ import type { SharedParts } from '../engine-parts.js'
 /** An application's limits and usage. */
 export interface ApplicationLimits {
   own: Limits
-  /** The limits in effect: its own before the defaults. */
+  /** The limits in effect: its own override the defaults. */
   effective: Limits
-  /** Today's usage; counted while it has a quota. */
+  /** Today's usage; counted while the application has a quota. */
   used: Usage
-  /** Changes whenever its own limits do. */
+  /** Changes whenever `own` does. */
   revision: string
 }
 
@@ -106,13 +106,13 @@ function revisionOf(own: Limits): string {
   return hash('sha256', JSON.stringify(figures)).slice(0, 16)
 }
 
-/** A change that has not ended by then never will: its process is gone. */
+/** A change that takes longer has lost its process and never ends. */
 const longestChangeMs = 10_000
 const lookAgainMs = 50
 
 /**
- * Keeps other processes from changing the same limits meanwhile: application stores have no conditional writes,
- * documents do.
+ * Locks the limits of an application against changes by other processes. The lock is a document, because application
+ * stores have no conditional writes.
  */
 async function oneAtATime(app: string, documents: DocumentStore, work: () => Promise<void>): Promise<void> {
   const lock = { kind: 'limits-change', key: app }
@@ -134,14 +134,14 @@ function limitsForAll({ limits, quota }: EngineOptions): Limits {
 }
 
 const address = { kind: 'limits', key: 'deployment' }
-/** For the lifetime of a deployment. */
+/** Longer than any deployment lives. */
 const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
 
 /**
  * The limits for all applications, from the options of the programs that accept jobs. They are also stored, so that
  * `stemwork jobs retry` follows them.
  *
- * @returns stores them once, if missing. Never throws: a failure is logged, and the next call tries again.
+ * @returns a function that stores them once. It never throws: a failure is logged, and the next call tries again.
  */
 export function deploymentLimits(parts: Pick<SharedParts, 'jobs' | 'options' | 'logger'>) {
   const { documents } = parts.jobs
@@ -158,7 +158,7 @@ export function deploymentLimits(parts: Pick<SharedParts, 'jobs' | 'options' | '
     }))
 }
 
-/** The settings of an engine that uses a deployment's store without knowing its options. */
+/** Limits and quota for an engine that uses a deployment's store without knowing its options. */
 export async function storedLimits(documents: DocumentStore): Promise<Pick<EngineSettings, 'limits' | 'quota'>> {
   const known = limitsSchema.safeParse((await documents.get(address.kind, address.key))?.value)
   if (!known.success) return {}

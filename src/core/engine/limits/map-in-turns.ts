@@ -1,6 +1,6 @@
 import { rested, type Turn } from './rested.js'
 
-/** Small enough for a few milliseconds, whatever is done with each. */
+/** Few enough to block the event loop for a few milliseconds only, whatever `map` does. */
 const itemsAtOnce = 20
 
 /** Maps many items, twenty in each turn. */
@@ -13,7 +13,7 @@ export async function mapInTurns<Item, Result>(
   for (let first = 0; first < items.length; first += itemsAtOnce) {
     const part = items.slice(first, first + itemsAtOnce)
     const mapped = await turn(async (spent) => {
-      // Only what it does at once counts as its own.
+      // Only the synchronous part counts as time spent.
       spent?.(0)
       return part.map((item, index) => map(item, first + index))
     })

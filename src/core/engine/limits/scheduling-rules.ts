@@ -12,12 +12,12 @@ import type { JobStore } from '../ports/job-store.js'
 import { remembered } from './remembered.js'
 import { checkInput, issueTexts } from '../workflow/check-input.js'
 
-/** Submits are frequent and changes rare: every process knows a change after this time. */
+/** Submits are frequent, changes are rare. Every process sees a change after this time at the latest. */
 const rememberedMs = 1000
 
 export type RememberedRules = ReturnType<typeof rememberedRules>
 
-/** The rules as this process last read them. Claims use the store itself instead. */
+/** Caches the scheduling rules for submits. Claims read them from the store. */
 export function rememberedRules(jobs: JobStore) {
   const fromNowOn = () => remembered(() => jobs.rules(), rememberedMs)
   let read = fromNowOn()

@@ -1,18 +1,18 @@
-/** How many units there are of something scarce, and how applications divide them. */
+/** The number of units of a scarce resource, and how applications share them. */
 export interface ShareBounds {
   total: number
   /** Most units of one application. Default: all. */
   perApplication?: number
   /**
-   * Units kept free for applications that hold none; with `take`, only for those of them that got no more than the
+   * Units kept free for applications that hold none; with `take`, only for applications that also got no more than the
    * average lately. Default: an eighth.
    */
   reserve?: number
-  /** How many more one application may wait for with `take`. Default: any number. */
+  /** Most units that one application may wait for with `take`. Default: no limit. */
   waitingPerApplication?: number
 }
 
-/** A unit that is held. */
+/** A unit that an application holds. */
 export interface Share {
   /**
    * May be called more than once.
@@ -24,7 +24,7 @@ export interface Share {
 }
 
 interface Holding extends Share {
-  /** Absent: the unit cannot be taken away. */
+  /** `undefined`: the unit cannot be revoked. */
   onLost: (() => void) | undefined
 }
 
@@ -35,38 +35,38 @@ interface Waiter {
 }
 
 interface Account {
-  /** The latest is at the end. */
+  /** In the order of their grants. */
   held: Holding[]
   waiting: Waiter[]
-  /** Units that it got lately; halved again and again. */
+  /** Units granted lately; halved at intervals. */
   recent: number
-  /** The number of its last unit, of all that were granted; 0: none, as far as is remembered. */
+  /** Sequence number of its latest grant; 0: none is known. */
   served: number
 }
 
-/** After this many grants, earlier ones count half, */
+/** After this many grants, all recent counts are halved. */
 const halvedAfter = 512
-/** and an application's count ends here, so that those that always ask take turns. */
+/** Cap of an application's recent count, so that constantly busy applications take turns. */
 const mostRecent = 64
 
 /**
  * Divides scarce units among applications, even if many ask for more than they need. The application that holds the
- * fewest units is next; among equals, the one that got the fewest lately, so that one that seldom asks waits for a free
- * unit and not for those that always ask; of these, the one served longest ago. Some units are kept for applications
- * that hold none; where these are gone, too, the application that holds the most loses its latest one to a newcomer.
+ * fewest units is next; among equals, the one that got the fewest lately, so that an occasional user waits only for a
+ * free unit, not behind constantly busy ones; then the one served longest ago. Some units are reserved for applications
+ * that hold none; once these are gone, too, the largest holder loses its latest unit to a newcomer.
  */
 export class Shares {
   readonly #total: number
   readonly #perApplication: number
   readonly #reserve: number
   readonly #waitingPerApplication: number
-  /** Of applications that hold units, wait for some or had some lately. */
+  /** Accounts of applications that hold units, wait for some or had some lately. */
   readonly #accounts = new Map<string, Account>()
   #held = 0
   #waiting = 0
   #granted = 0
   #arrivals = 0
-  /** What all applications together got lately. */
+  /** Sum of the recent counts of all applications. */
   #recent = 0
   #holdsBackBusy = false
 
@@ -77,7 +77,7 @@ export class Shares {
     this.#waitingPerApplication = waitingPerApplication ?? Infinity
   }
 
-  /** Units that are held. */
+  /** Units held by all applications. */
   get held(): number {
     return this.#held
   }
@@ -90,7 +90,7 @@ export class Shares {
     return this.#accounts.get(app)?.held.length ?? 0
   }
 
-  /** Applications that hold something and can get no more of it now. */
+  /** Applications that hold units and can get no more now. */
   get full(): string[] {
     return [...this.#accounts.keys()].filter((app) => this.heldBy(app) > 0 && !this.hasRoom(app))
   }
@@ -103,16 +103,16 @@ export class Shares {
   }
 
   /**
-   * A unit, or `undefined` if none is to be had now.
+   * Takes a unit. `undefined`: none is available now.
    *
-   * @param onLost if given, the unit may be taken away later; called when it is already gone
+   * @param onLost if given, the unit may be revoked later; called after it is revoked
    */
   tryTake(app: string, onLost?: () => void): Share | undefined {
     if (!this.hasRoom(app) && !this.#takeFromLargest(app)) return undefined
     return this.#grant(app, onLost)
   }
 
-  /** Takes away all units that can be taken away. */
+  /** Revokes all units that can be revoked. */
   takeAllAway(): void {
     for (const [app, { held }] of this.#accounts)
       for (const holding of held.filter(({ onLost }) => onLost)) {
@@ -139,9 +139,9 @@ export class Shares {
   }
 
   /**
-   * A unit, in the application's turn. `undefined`: the application already waits for as many as it may.
+   * Waits for a unit, in the application's turn. `undefined`: the application already waits for as many as it may.
    *
-   * @throws the signal's reason if it fires before
+   * @throws the signal's reason if it fires before the turn
    */
   async take(app: string, signal?: AbortSignal): Promise<Share | undefined> {
     signal?.throwIfAborted()
@@ -173,10 +173,10 @@ export class Shares {
   }
 
   /**
-   * Does work with a unit, in the application's turn. It must not be nested: the inner work would wait for the outer.
+   * Does work with a unit, in the application's turn. Calls must not be nested: the inner would wait for the outer.
    *
-   * @param options.refusal why an application that already waits for as many as it may gets none
-   * @throws that; the signal's reason if it fires before the turn
+   * @param options.refusal the error for an application that already waits for as many units as it may
+   * @throws the refusal; the signal's reason if it fires before the turn
    */
   async use<Result>(
     app: string,
@@ -192,14 +192,14 @@ export class Shares {
     }
   }
 
-  /** Whether one that waits may have a unit: the reserve is for those that seldom ask. */
+  /** Whether an application may get a unit in its turn: the reserve is for those that seldom ask. */
   #isNext(app: string): boolean {
     if (!this.hasRoom(app)) return false
     const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2 || this.asksMoreThanAverage(app)
     return !isBusy || (!this.#holdsBackBusy && this.#total - this.#held > this.#reserve)
   }
 
-  /** Takes a unit from the application that holds the most, for one that holds none. Returns whether it could. */
+  /** Revokes a unit of the largest holder for an application that holds none. Returns whether it could. */
   #takeFromLargest(app: string): boolean {
     if (this.heldBy(app) > 0) return false
     let largest: { holder: string; holding: Holding; count: number } | undefined
@@ -231,7 +231,7 @@ export class Shares {
     return holding
   }
 
-  /** Returns whether it was still held. */
+  /** Returns whether the unit was still held. */
   #drop(app: string, holding: Holding): boolean {
     const held = this.#accounts.get(app)?.held ?? []
     const at = held.indexOf(holding)

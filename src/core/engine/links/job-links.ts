@@ -14,10 +14,10 @@ const linkSchema = z.object({
   expiresAt: z.number(),
   opens: z.number(),
 })
-/** A link by which people without a key see one job, until it expires or is revoked. */
+/** A link that shows one job to people without a key until it expires or is revoked. */
 export type JobLink = z.infer<typeof linkSchema>
 
-/** The links of jobs: documents beside them, which end with the link. */
+/** The links to jobs, stored as documents that expire with the link. */
 export class JobLinks {
   readonly #documents: DocumentStore
   readonly #clock: Pick<StoreClock, 'time'>
@@ -28,13 +28,13 @@ export class JobLinks {
     this.#clock = clock
   }
 
-  /** @throws StemworkError `CONFLICT` if the job already has 50. */
+  /** @throws StemworkError `CONFLICT` if the job already has 50 links. */
   async create(jobId: string, { expiresInMs }: { expiresInMs: number }): Promise<JobLink> {
     if ((await this.list(jobId)).length >= mostLinks) throw tooMany()
     const createdAt = await this.#clock.time()
     const link = { id: randomUUID(), createdAt, expiresAt: createdAt + expiresInMs, opens: 0 }
     await this.#documents.put({ kind, key: keyOf(jobId, link.id), value: link, ttlMs: expiresInMs })
-    // Others may have been made at the same time: one too many would be in no list, and nobody could revoke it.
+    // Other links may have been made at the same time: a link beyond the limit would be in no list to revoke it from.
     if ((await this.list(jobId)).length > mostLinks) {
       await this.revoke(jobId, link.id)
       throw tooMany()
@@ -42,7 +42,7 @@ export class JobLinks {
     return link
   }
 
-  /** Those that still open the job, newest first. */
+  /** Links that still open the job, newest first. */
   async list(jobId: string): Promise<JobLink[]> {
     const found = await this.#documents.list(kind, { limit: mostLinks + 1, after: keyOf(jobId, '') })
     return found
@@ -51,12 +51,12 @@ export class JobLinks {
       .sort((a, b) => b.createdAt - a.createdAt)
   }
 
-  /** Whether it was made and has neither expired nor been revoked. */
+  /** Whether the link exists and has neither expired nor been revoked. */
   async isOpen(jobId: string, id: string): Promise<boolean> {
     return (await this.#documents.get(kind, keyOf(jobId, id))) !== undefined
   }
 
-  /** Counts another person who opened it. */
+  /** Counts one more person who opened the link. */
   async countOpen(jobId: string, id: string): Promise<void> {
     const key = keyOf(jobId, id)
     for (;;) {
@@ -69,12 +69,12 @@ export class JobLinks {
     }
   }
 
-  /** From now on it opens nothing. */
+  /** Revokes a link at once. */
   async revoke(jobId: string, id: string): Promise<void> {
     await this.#documents.delete(kind, keyOf(jobId, id))
   }
 
-  /** Of a job that is deleted: they could last for another year. @internal */
+  /** Revokes the links of a deleted job, which could last for another year. @internal */
   async revokeAll(jobId: string): Promise<void> {
     for (const { id } of await this.list(jobId)) await this.revoke(jobId, id)
   }

@@ -6,18 +6,18 @@ export const applicationSchema = z.object({
   id: z.string(),
   name: z.string(),
   createdAt: z.number(),
-  /** Where to send events of jobs without their own webhook. */
+  /** Receiver of the events of jobs without their own webhook. */
   webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
-  /** Secrets that sign its events, newest first; an older one is also used until it expires (epoch milliseconds). */
+  /** Secrets that sign its events, newest first; older ones are used, too, until they expire (epoch milliseconds). */
   webhookSecrets: z.array(z.object({ secret: z.string(), expiresAt: z.number().nullable() })).optional(),
-  /** What it may use per day; omitted values are as for all (`quota` of the engine). */
+  /** Limits of its usage per day; omitted values are the defaults (`quota` of the engine). */
   quota: quotaSchema.optional(),
-  /** Queued jobs that it may have; absent: as for all applications (`limits.maxQueuedJobs` of the engine). */
+  /** Most queued jobs; absent: the default (`limits.maxQueuedJobs` of the engine). */
   maxQueuedJobs: z.number().positive().optional(),
 })
 export type Application = z.infer<typeof applicationSchema>
 
-/** An API key as it is stored: never the key itself. */
+/** The record of an API key, which never contains the key itself. */
 export const apiKeySchema = z.object({
   /** The public part of the key. */
   id: z.string(),
@@ -32,21 +32,21 @@ export const apiKeySchema = z.object({
 export type ApiKey = z.infer<typeof apiKeySchema>
 
 /**
- * "Not there" is `undefined` or an empty list, for any text as an id; a store that cannot answer throws. What a method
- * has changed is seen by every later call, and no simultaneous put of another record is lost. Records passed in and out
- * belong to the caller.
+ * Stores applications and keys. An absent record is `undefined` or an empty list, for any text as an id; a store that
+ * cannot answer throws. Changes are visible to every later call, and no simultaneous put of another record is lost.
+ * Records passed in and out belong to the caller.
  */
 export interface ApplicationStore {
   /** Creates or replaces. */
   putApplication(application: Application): Promise<void>
   getApplication(id: string): Promise<Application | undefined>
-  /** All of them, newest first (`createdAt`). */
+  /** All applications, newest first (`createdAt`). */
   listApplications(): Promise<Application[]>
   /** Creates or replaces. */
   putKey(key: ApiKey): Promise<void>
   getKey(id: string): Promise<ApiKey | undefined>
-  /** All keys of an application, expired ones included, newest first (`createdAt`). */
+  /** All keys of an application, including expired ones, newest first (`createdAt`). */
   listKeys(app: string): Promise<ApiKey[]>
-  /** Forgets a key; nothing if it is not there. Without this method, keys that have ended are kept for ever. */
+  /** Deletes a key, if it exists. Without this method, expired keys are kept forever. */
   deleteKey?(key: Pick<ApiKey, 'id' | 'app'>): Promise<void>
 }

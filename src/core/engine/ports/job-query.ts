@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import { searchText, searchWords } from '../job/search-text.js'
 
-/** Which jobs a list shows: those that match every given field. Deleted jobs are never shown. */
+/** Filters of a list, which shows jobs that match every given field. Deleted jobs are never shown. */
 export interface JobQuery {
   app?: string
-  /** Any of these; an empty list matches no job. */
+  /** Any of these statuses; an empty list matches no job. */
   statuses?: readonly JobStatus[]
-  /** Any of these; an empty list matches no job. */
+  /** Any of these workflows; an empty list matches no job. */
   workflows?: readonly string[]
   batchName?: string
   /** Epoch milliseconds, inclusive. */
@@ -24,10 +24,10 @@ export interface JobQuery {
   search?: string
 }
 
-/** Something for each filter. A store that makes its conditions this way does not compile if it ignores one. */
+/** A table with an entry for each filter. A store that uses one for its conditions cannot ignore a filter. */
 export type ByFilter<Result> = { [Field in keyof JobQuery]-?: (value: NonNullable<JobQuery[Field]>) => Result }
 
-/** What the table makes of the filters that the query has. */
+/** Applies the table's functions to the filters of a query. */
 export function eachFilter<Result>(query: JobQuery, table: ByFilter<Result>): Result[] {
   const fields = Object.keys(table) as (keyof JobQuery)[]
   return fields.flatMap((field) => {
@@ -36,7 +36,7 @@ export function eachFilter<Result>(query: JobQuery, table: ByFilter<Result>): Re
   })
 }
 
-/** Fields of a job that filters read. */
+/** Fields of a job that the filters use. */
 export const filteredFields = [
   'id',
   'name',
@@ -50,10 +50,10 @@ export const filteredFields = [
 ] as const satisfies readonly (keyof JobRecord)[]
 export type FilteredJob = Pick<JobRecord, (typeof filteredFields)[number]>
 
-/** How requests name a filter. A `time` is an ISO 8601 text there; a `list` may be repeated in a query. */
+/** Param of HTTP requests for a filter. A `time` is ISO 8601 text; a `list` may be repeated in a query. */
 type FilterParam<Name extends string> = { name: Name; description: string } & (
   | { form: 'time' }
-  /** @param schema of the text, or of an item of the list */
+  /** `schema`: of the text, or of an item of the list. */
   | { form: 'text' | 'list'; schema: z.ZodType }
 )
 
@@ -65,8 +65,8 @@ interface JobFilter<Value> {
 }
 
 /**
- * All filters of lists: the engine checks queries by it, stores in memory select by it, and HTTP and OpenAPI take their
- * params from it.
+ * All filters of lists: the engine checks queries against them, stores in memory select by them, and HTTP and OpenAPI
+ * derive their params from them.
  */
 export const jobFilters = {
   app: {
@@ -131,7 +131,7 @@ const matchers = Object.fromEntries(
   Object.entries(jobFilters).map(([field, { matches }]) => [field, matches]),
 ) as unknown as ByFilter<(job: FilteredJob) => boolean>
 
-/** Folding takes longer than the search. Stores replace a job where it changes. */
+/** Cache, because folding takes longer than the search. Valid, because stores replace a changed job's object. */
 const texts = new WeakMap<FilteredJob, string>()
 
 function textOf(job: FilteredJob): string {
@@ -140,7 +140,7 @@ function textOf(job: FilteredJob): string {
   return known
 }
 
-/** Whether a job has all that the query asks for. */
+/** Makes a function that reports whether a job matches every filter of the query. */
 export function matcherOf(query: JobQuery): (job: FilteredJob) => boolean {
   const tests = eachFilter(query, matchers)
   return (job) => tests.every((matches) => matches(job))

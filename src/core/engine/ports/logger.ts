@@ -20,10 +20,10 @@ const ignore = () => {}
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 
 /**
- * Human-readable lines: time, level, message, fields as JSON, and below them an error with its stack and causes.
+ * Writes human-readable lines: time, level, message, fields as JSON, and below them an error with its stack and causes.
  *
- * @param level the lowest that is written
- * @param shown how the name of a level is written, for example in colour
+ * @param level lowest level that is written
+ * @param shown formats the name of a level, for example in colour
  */
 export function textLogger(
   stream: { write(text: string): unknown },
@@ -37,7 +37,7 @@ export function textLogger(
   })
 }
 
-/** One JSON object a line: `time`, `level`, `message`, the fields, and an error as text with its stack and causes. */
+/** Writes one JSON object a line: `time`, `level`, `message`, fields, and an error as text with stack and causes. */
 export function jsonLogger(stream: { write(text: string): unknown }, level: Level): Logger {
   return loggerFrom(level, (name, { err, ...fields }, message) => {
     const cause = err === undefined ? {} : { err: errorText(err) }
@@ -57,7 +57,7 @@ function loggerFrom(
 }
 
 export function isLogger(value: unknown): value is Logger {
-  // Fastify's and pino's are objects with a prototype, pino's own child loggers too.
+  // Loggers of Fastify and pino, including pino's child loggers, are objects with a prototype.
   return (
     typeof value === 'object' &&
     value !== null &&
@@ -66,8 +66,8 @@ export function isLogger(value: unknown): value is Logger {
 }
 
 /**
- * The same logger, which never throws: the host's code must not keep a job from ending, nor end the process. Its first
- * failure is told on stderr.
+ * Wraps a logger so that it never throws: the host's code must not keep a job from ending, nor crash the process. The
+ * first failure is reported on stderr.
  */
 export function steadyLogger(logger: Logger): Logger {
   let hasFailed = false
@@ -80,7 +80,7 @@ export function steadyLogger(logger: Logger): Logger {
   for (const level of levels)
     steady[level] = (fields, message) => {
       try {
-        // It may be `async`, though nothing waits for it.
+        // The logger may be `async`, though nothing awaits it.
         const written: unknown = logger[level](fields, message)
         if (written instanceof Promise) written.catch(failed)
       } catch (error) {
@@ -90,5 +90,5 @@ export function steadyLogger(logger: Logger): Logger {
   return steady
 }
 
-/** The default logger: warnings and errors go to stderr, and everything else is dropped. */
+/** The default logger: writes warnings and errors to stderr, and drops all other lines. */
 export const defaultLogger: Logger = textLogger({ write: (text) => process.stderr.write(`stemwork ${text}`) }, 'warn')

@@ -2,10 +2,10 @@ import { createReadStream } from 'node:fs'
 import type { BlobStat, BlobStore, PutOptions } from './blob-store.js'
 
 /**
- * Stores a copy of a file of this machine.
+ * Stores a copy of a local file.
  *
- * The file is closed even if the store rejects the call without reading it, as when it cannot be reached. An error of
- * the file then has no reader either, and would end the process.
+ * The file is closed even if the store rejects the call without reading it, for example because it is unreachable.
+ * Errors of the file are caught, because without a reader they would crash the process.
  */
 export async function putCopy(
   blobs: Pick<BlobStore, 'put'>,

@@ -1,6 +1,6 @@
 import type { TraceContext } from '../job/trace-context.js'
 
-/** A file that crosses the process boundary by its path. */
+/** A file that is passed between processes by its path. */
 export interface InputFile {
   path: string
   bytes: number
@@ -8,7 +8,7 @@ export interface InputFile {
   name?: string
 }
 
-/** One run of a workflow, in plain data: it may be sent to another process. */
+/** One run of a workflow, as plain data that may be sent to another process. */
 export interface WorkOrder {
   jobId: string
   workflow: string
@@ -24,13 +24,13 @@ export interface WorkOrder {
   /** An empty folder for this run, which leaves its outputs there. Removed by the caller. */
   directory: string
   limits: WorkLimits
-  /** What earlier attempts kept, and how much and how often this one may keep. Absent: keep nothing. */
+  /** Parts that earlier attempts kept, and how much and how often this one may keep. Absent: keep nothing. */
   checkpoint?: { parts: KeptPart[]; afterMs: number; everyMs: number; maxBytes: number }
-  /** The steps that earlier runs kept. Their values and files come on demand. */
+  /** The steps that earlier runs kept. Their values and files are fetched on demand. */
   steps?: StepState[]
-  /** Labels that steps of the run may need of its worker. Absent: any. */
+  /** Labels that the worker offers to steps of the run. Absent: any. */
   offers?: string[]
-  /** Where the run is in a trace. */
+  /** Position of the run in a trace. */
   trace?: TraceContext
 }
 
@@ -50,16 +50,16 @@ export interface OutputFile {
 export interface WorkResult {
   outputs: Record<string, OutputFile>
   details: Record<string, unknown>
-  /** The steps that the run waits for, if it has not ended: it is run again when one of them is over. */
+  /** The steps that a suspended run waits for: it is run again when one of them ends. */
   waitsFor?: string[]
   /** With `waitsFor`: labels that the next worker of this run must have, because a step needs them. */
   needs?: string[]
 }
 
-/** How a step stands. */
+/** State of a step. */
 export interface StepState {
   name: string
-  /** Version of what it does; results of another version are ignored. Empty: none, or an event that came early. */
+  /** Version of its work; results of another version are ignored. Empty: none, or an event that arrived early. */
   version: string
   state: 'done' | 'failed' | 'waiting'
   startedAt: number
@@ -69,7 +69,7 @@ export interface StepState {
   error: { code: string; message: string } | null
 }
 
-/** A step with what it has returned. */
+/** A step with its return value and files. */
 export interface KeptStep extends StepState {
   /** JSON. */
   value: unknown
@@ -77,19 +77,19 @@ export interface KeptStep extends StepState {
   files: Record<string, InputFile>
 }
 
-/** What a finished step has returned. */
+/** Return value and files of a finished step. */
 export type StepResult = Pick<KeptStep, 'value' | 'files'>
 
-/** Where a run keeps its steps. */
+/** Storage for the steps of a run. */
 export interface RunSteps {
   /**
-   * Keeps a step with its files. Once it resolves, a finished step is never run again.
+   * Keeps a step with its files. Once this resolves, a finished step never runs again.
    *
-   * @returns where its files are from now on
-   * @throws StemworkError when it could not be kept: the run must end
+   * @returns the new locations of its files
+   * @throws StemworkError if the step could not be kept: the run must end
    */
   save(step: KeptStep): Promise<Record<string, InputFile>>
-  /** What a finished step returned; `undefined`: it is gone, and the step has to run again. */
+  /** Reads the result of a finished step; `undefined`: it no longer exists, and the step must run again. */
   finished(name: string): Promise<StepResult | undefined>
 }
 
@@ -104,13 +104,13 @@ export interface RunOptions {
   signal: AbortSignal
   onProgress(progress: WorkProgress): void
   /**
-   * Called with the processor time that the run has used so far, if it has a process of its own: with its progress, and
-   * at its end, however it ends.
+   * Called with the processor time that the run has used so far, if it has its own process: with each progress, and at
+   * its end, however it ends.
    */
   onUse?(processorSeconds: number): void
-  /** Stores what the stages keep for a later attempt. Absent: nothing is kept. */
+  /** Stores the work that stages keep for a later attempt. Absent: nothing is kept. */
   checkpoint?: RunCheckpoint
-  /** Keeps the steps of a workflow that has some. */
+  /** Keeps the steps of a workflow with steps. */
   steps?: RunSteps
 }
 
@@ -122,15 +122,15 @@ export interface KeptPart {
 
 export interface RunCheckpoint {
   /**
-   * Stores the file of this number in the order's folder (`checkpoint-<part>`). Resolves when the next part may come;
-   * never rejects.
+   * Stores the part with this number, a file in the order's folder (`checkpoint-<part>`). Resolves when the next part
+   * may follow; never rejects.
    */
   store(part: number): Promise<void>
   /** Fires when the run is about to be handed back: work not kept by then is repeated. */
   readonly handBack: AbortSignal
 }
 
-/** Runs work orders: the only way to run a workflow's code. */
+/** Runs work orders; a workflow's code is run in no other way. */
 export interface Runner {
   /**
    * Runs the order to its end, as soon as a slot is free.
@@ -140,18 +140,18 @@ export interface Runner {
    */
   run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
   /**
-   * Starts a process as `run` would, and lets the workflow load what it needs (`prepare` of its definition), so that
-   * missing parts show before a job runs. Cheap to repeat. Absent in runners without processes. Returns what `prepare`
-   * of the definition returned.
+   * Starts a process as `run` would, and lets the workflow load its dependencies (`prepare` of its definition), so that
+   * missing parts show before a job runs. Cheap to repeat. Absent in runners without processes. Returns the result of
+   * the definition's `prepare`.
    *
-   * @throws StemworkError what keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot
-   * start, else what the workflow throws. The signal's reason.
+   * @throws StemworkError that keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot
+   * start, otherwise the workflow's error. The signal's reason.
    */
   prepare?(
     workflow: Pick<WorkOrder, 'workflow' | 'module' | 'settings'>,
     options: { signal: AbortSignal },
   ): Promise<Record<string, unknown>>
-  /** For health checks: slots and whether each has a live process. */
+  /** For health checks: all slots, those in use, and how often a process was lost. */
   status(): { slots: number; busy: number; restarts: number }
   /** Ends idle and running processes. Runs in progress are aborted, later ones refused, with `SHUTTING_DOWN`. */
   close(): Promise<void>

@@ -7,11 +7,11 @@ export type SpanAttributes = Record<string, string | number | boolean>
 /** Work that is about to start. */
 export interface SpanOrder {
   name: string
-  /** As OpenTelemetry has them: `producer` submits a job, `consumer` makes an attempt, `client` calls a webhook. */
+  /** Span kind of OpenTelemetry: `producer` submits a job, `consumer` makes an attempt, `client` calls a webhook. */
   kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer'
   /** The parent: null starts a new trace. Default: the span whose `within` is active, if any. */
   parent?: TraceContext | null
-  /** When it began, if not now: epoch milliseconds. */
+  /** Start of the work, in epoch milliseconds. Default: now. */
   startedAt?: number
   /** Named by OpenTelemetry's semantic conventions, or else with the prefix `stemwork.`. */
   attributes?: SpanAttributes
@@ -19,23 +19,21 @@ export interface SpanOrder {
 
 /** Work in progress. */
 export interface Span {
-  /** For continuing the trace elsewhere. */
+  /** Context with which to continue the trace elsewhere. */
   readonly context: TraceContext | undefined
   set(attributes: SpanAttributes): void
-  /** Does the work with this span as the parent of others. Returns or throws what the work does. */
+  /** Does the work with this span as the parent of others. Returns the work's result or throws its error. */
   within<Result>(work: () => Result): Result
   /** Ends the span; further calls do nothing. @param error why the work failed */
   end(error?: unknown): void
 }
 
-/** Records what the engine does as spans. Its methods are cheap and never throw. */
+/** Records the engine's work as spans. Its methods are cheap and never throw. */
 export interface Tracing {
   begin(order: SpanOrder): Span
 }
 
-/**
- * Records nothing but passes on the given context, so that a trace continues through a service that does not record it.
- */
+/** Records no spans but passes on the given context, so that a trace continues through a service without tracing. */
 export const noTracing: Tracing = {
   begin: ({ parent }) => ({
     context: parent ?? undefined,
@@ -50,8 +48,8 @@ export function isTracing(value: unknown): value is Tracing {
 }
 
 /**
- * The same tracing, which never throws, and does the work of a span exactly once: a claimed job whose span failed would
- * not run, and stay claimed.
+ * Wraps tracing so that it never throws, and does the work of a span exactly once. Otherwise, a claimed job whose span
+ * fails would not run, but stay claimed.
  */
 export function steadyTracing(tracing: Tracing, logger: Logger): Tracing {
   let hasFailed = false
@@ -59,7 +57,7 @@ export function steadyTracing(tracing: Tracing, logger: Logger): Tracing {
     try {
       return work()
     } catch (error) {
-      // Whatever fails once may fail for each span.
+      // Logged only once, because each span may fail.
       if (!hasFailed)
         logger.error({ err: readableError(error) }, 'Tracing failed, and spans are lost; jobs are not affected.')
       hasFailed = true
@@ -99,7 +97,7 @@ function doneOnce<Result>(work: () => Result): () => Outcome<Result> {
   }
 }
 
-/** Does the work in a span that ends with it and records a thrown error. */
+/** Does the work in a span, which ends with the work and records its error. */
 export async function traced<Result>(
   tracing: Tracing,
   order: SpanOrder,

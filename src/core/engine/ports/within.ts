@@ -1,4 +1,4 @@
-/** The promise, or after `timeoutMs` a rejection with what `error` makes. What the promise does later is ignored. */
+/** Settles as the promise does, or rejects with the result of `error` after `timeoutMs`. Later results are ignored. */
 export function within<Value>(promise: Promise<Value>, timeoutMs: number, error: () => Error): Promise<Value> {
   promise.catch(() => {})
   return new Promise((resolve, reject) => {

@@ -5,10 +5,10 @@ import { StemworkError } from '../errors.js'
 import type { NeededProgram } from '../workflow/workflow.js'
 
 /**
- * The absolute path of a program: where the host says (`STEMWORK_PROGRAM_FFMPEG` for `ffmpeg`), else where the workflow
- * does, else on the PATH.
+ * Finds the absolute path of a program: from the host (`STEMWORK_PROGRAM_FFMPEG` for `ffmpeg`), otherwise from the
+ * workflow, otherwise on the PATH.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` if it is not there or must not be run
+ * @throws StemworkError `MISSING_DEPENDENCY` if it is missing or not executable
  */
 export async function findProgram({ name, path: own }: NeededProgram, env = process.env): Promise<string> {
   const variable = `STEMWORK_PROGRAM_${name.toUpperCase().replace(/\W/g, '_')}`
@@ -29,7 +29,7 @@ export async function findProgram({ name, path: own }: NeededProgram, env = proc
   )
 }
 
-/** @throws StemworkError `MISSING_DEPENDENCY` for the first that is not there */
+/** @throws StemworkError `MISSING_DEPENDENCY` for the first missing program */
 export async function requirePrograms({ programs = [] }: { programs?: readonly NeededProgram[] }): Promise<void> {
   for (const program of programs) await findProgram(program)
 }

@@ -2,29 +2,29 @@ import { spawn, spawnSync } from 'node:child_process'
 import { type Dirent, readdirSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
-// The entry point of the process that guards one program. It leads a process group of its own, in which the program and
-// all that it starts run, and kills the whole group when the program ends, breaks a limit, or when its standard input
-// closes: no program outlives the process that started it, even if that was ended by SIGKILL.
+// The entry point of the process that guards one program. The guard leads a separate process group, in which the
+// program and its descendants run, and kills the group when the program ends or exceeds a limit, or when the guard's
+// standard input closes: no program outlives the process that started it, even after a SIGKILL.
 
-/** What the guard reads as its first line. */
+/** The first line on the guard's standard input, as JSON. */
 export interface GuardOrder {
   path: string
   args: readonly string[]
   directory: string
   environment: Record<string, string>
-  /** Resident memory of the whole group; watched where the system tells it (Linux). */
+  /** Limit of the group's resident memory; enforced where the system reports it (Linux). */
   maxMemoryBytes: number | null
   /** Bytes by which the files of the folder may grow. */
   maxOutputBytes: number
 }
 
-/** What it writes to the descriptor `endingDescriptor` when all is over. */
+/** The guard's report at the end, as JSON on the descriptor `endingDescriptor`. */
 export interface ProgramEnding {
   exitCode: number | null
   signal: string | null
-  /** The limit that it broke. */
+  /** The limit that the program exceeded. */
   broke: 'memory' | 'output' | null
-  /** Why it could not be started. */
+  /** Why the program could not be started. */
   startError: string | null
 }
 
@@ -60,7 +60,7 @@ function guard({ path, args, directory, environment, maxMemoryBytes, maxOutputBy
     try {
       writeSync(endingDescriptor, JSON.stringify(complete))
     } finally {
-      // Also what the program left running in the background.
+      // Includes processes that the program left running in the background.
       killAll()
     }
   }
@@ -85,21 +85,21 @@ function killAll(): void {
   process.kill(-process.pid, 'SIGKILL')
 }
 
-/** Resident bytes of the program and all that it started, without the guard itself. */
+/** Resident bytes of the program and its descendants, without the guard. */
 function memoryOfGroup(): number {
   let kib = 0
   for (const entry of entriesIn('/proc')) {
     if (!/^\d+$/.test(entry.name) || Number(entry.name) === process.pid) continue
     try {
-      // The name of the program comes in brackets and may contain any text; what is behind it has fixed positions.
+      // The program's name is in parentheses and may contain any text; the fields after it have fixed positions.
       const stat = readFileSync(`/proc/${entry.name}/stat`, 'utf8')
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
       if (Number(fields[2]) !== process.pid) continue
-      // In KiB, where `stat` counts pages, of which not every machine has small ones.
+      // `status` gives KiB; `stat` counts pages, whose size depends on the machine.
       const status = readFileSync(`/proc/${entry.name}/status`, 'utf8')
       kib += Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1] ?? 0)
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   return kib * 1024

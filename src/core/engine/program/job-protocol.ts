@@ -8,13 +8,13 @@ const lookMs = 50
 const messageSchema = z.union([
   z.strictObject({ progress: z.number() }),
   z.strictObject({ detail: z.string().min(1), value: z.unknown() }),
-  /** A file in the run's folder, to be kept for the next attempt. */
+  /** A file in the run's folder to keep for the next attempt. */
   z.strictObject({ keep: z.string().min(1) }),
-  /** Why the program is about to end with an exit code. */
+  /** Message for the client; the program then ends with an exit code other than 0. */
   z.strictObject({ badInput: z.string().min(1) }),
 ])
 
-/** The job, as the program reads it from the file that STEMWORK_JOB names. */
+/** Content of the file that STEMWORK_JOB names, from which the program reads its job. */
 export function jobFile({ jobId, params, inputs, directory, checkpoint, outputs = [], outputPath }: ProgramContext) {
   return {
     jobId,
@@ -26,14 +26,14 @@ export function jobFile({ jobId, params, inputs, directory, checkpoint, outputs 
   }
 }
 
-/** Follows the lines of JSON in the output of a program. */
+/** Acts on the lines of JSON in a program's output. */
 export function messageReader(context: ProgramContext) {
   let keeping = Promise.resolve()
   let failure: StemworkError | undefined
 
   async function keep(path: string): Promise<void> {
     const { checkpoint, signal } = context
-    // A part may only follow when the one before it is stored.
+    // A part may be kept only when the previous one is stored.
     if (!checkpoint) return
     while (checkpoint.isOn && !checkpoint.isDue() && !isOver) await delay(lookMs, undefined, { signal })
     if (checkpoint.isDue()) await checkpoint.keep(path)
@@ -41,7 +41,7 @@ export function messageReader(context: ProgramContext) {
 
   let isOver = false
   return {
-    /** Whether the line was one of them. */
+    /** Returns whether the line was a message. */
     read(line: string): boolean {
       const message = line.startsWith('{') ? messageSchema.safeParse(parsed(line)).data : undefined
       if (!message) return false
@@ -55,7 +55,7 @@ export function messageReader(context: ProgramContext) {
     get failure(): StemworkError | undefined {
       return failure
     },
-    /** Call once the program has ended: parts that still wait to be kept are dropped. */
+    /** Call once the program has ended: drops parts that still wait to be kept. */
     async finished(): Promise<void> {
       isOver = true
       await keeping

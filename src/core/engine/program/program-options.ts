@@ -1,7 +1,7 @@
 import type { StageContext } from '../workflow/workflow.js'
 import type { ProgramProgress } from './progress-lines.js'
 
-/** What a program's failure looks like: text in the end of its stderr, its exit code, or the signal that ended it. */
+/** A rule that matches a failed program: by text at the end of its stderr, exit code, or signal that ended it. */
 export type ProgramFailure = RegExp | number | NodeJS.Signals
 
 export interface ProgramOptions<
@@ -9,39 +9,39 @@ export interface ProgramOptions<
   Input extends string = string,
   Output extends string = string,
 > {
-  /** Its arguments, passed one by one, without a shell. Required in a stage; `run` may get its own. */
+  /** Arguments, passed one by one, without a shell. Required for a stage; `run` may get others. */
   args?: readonly string[] | ((context: StageContext<Params, Input, Output>) => readonly string[])
-  /** Where it is, as an absolute path. Default: found on the PATH by its name. */
+  /** Absolute path of the program. Default: found on the PATH by its name. */
   path?: string
   /** Name and weight as a stage. Default: the name of the program, and 1. */
   stage?: { name?: string; weight?: number }
-  /** How it reports progress. Default: not at all. */
+  /** How the program reports progress. Default: not at all. */
   progress?: ProgramProgress
   /**
-   * What the helper of `clients/python` speaks: the job as a JSON file named by STEMWORK_JOB, and progress, details,
-   * checkpoints and failures as lines of JSON on stdout. Default: none.
+   * Protocol with the program, as used by the helper of `clients/python`: the job as a JSON file named by STEMWORK_JOB,
+   * and progress, details, checkpoints and failures as lines of JSON on stdout. Default: none.
    */
   protocol?: 'stemwork'
-  /** Its longest run, in milliseconds; then the job fails with `TIMEOUT`. Default: that of the job. */
+  /** Longest run, in milliseconds; then the job fails with `TIMEOUT`. Default: the job's limit. */
   timeoutMs?: number
-  /** Most resident memory of it and all that it starts, in MiB (Linux). Default: no limit. */
+  /** Most resident memory of the program and its descendants, in MiB (Linux). Default: no limit. */
   memoryMb?: number
-  /** Most that it may write into the run's folder, in MiB. Default: 20,480. */
+  /** Most data that it may write into the run's folder, in MiB. Default: 20,480. */
   outputMb?: number
-  /** Its environment, beside PATH, LANG, HOME and TMPDIR (the run's folder). Nothing else is the host's. */
+  /** Environment variables besides PATH, LANG, HOME and TMPDIR (the run's folder). No others of the host are passed. */
   env?: Readonly<Record<string, string>>
-  /** Failures that are the client's file's fault: the job ends with `BAD_INPUT` and is not tried again. */
+  /** Failures caused by the client's file: the job ends with `BAD_INPUT` and is not retried. */
   badInput?: ProgramFailure | readonly ProgramFailure[]
   /** Failures of the service that another attempt would repeat. Default: every other failure is retried. */
   permanent?: ProgramFailure | readonly ProgramFailure[]
 }
 
 export interface ProgramResult {
-  /** The first MiB of its standard output. */
+  /** The first MiB of the program's standard output. */
   stdout: string
 }
 
-/** What a program needs of the stage or step that runs it; with `protocol`, also what it is told. */
+/** Context that a program needs from the stage or step that runs it; with `protocol`, also the job for the program. */
 export interface ProgramContext extends Pick<StageContext, 'directory' | 'signal' | 'progress'> {
   jobId?: string
   params?: unknown

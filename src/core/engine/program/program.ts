@@ -7,7 +7,7 @@ import type { ProgramContext, ProgramOptions, ProgramResult } from './program-op
 export type { ProgramContext, ProgramFailure, ProgramOptions, ProgramResult } from './program-options.js'
 export type { ProgramProgress } from './progress-lines.js'
 
-/** A program as a stage, or to be run in one. */
+/** A program that is a stage, or that a stage or step runs. */
 export interface Program<
   Params = Record<string, unknown>,
   Input extends string = string,
@@ -15,11 +15,11 @@ export interface Program<
 > extends Stage<Params, Input, Output> {
   readonly program: NeededProgram
   /**
-   * Runs it in the run's folder, or that of a step.
+   * Runs the program in the folder of the run or step.
    *
-   * @param args instead of those of the definition
-   * @throws StemworkError `BAD_INPUT` and `INTERNAL_ERROR` as the rules for its failures say, with the end of its
-   * stderr for the operator; `TIMEOUT`; `MISSING_DEPENDENCY`; the signal's reason
+   * @param args replace those of the definition
+   * @throws StemworkError `BAD_INPUT` and `INTERNAL_ERROR` by the rules for its failures, with the end of its stderr
+   * for the operator; `TIMEOUT`; `MISSING_DEPENDENCY`; the signal's reason
    */
   run(context: StageContext<Params, Input, Output>): Promise<ProgramResult>
   run(context: ProgramContext, args: readonly string[]): Promise<ProgramResult>
@@ -45,8 +45,8 @@ const optionsSchema = z.strictObject({
 })
 
 /**
- * A program that is installed beside Node, as a stage of a workflow or to be run in one. Its workflow is unavailable
- * where it is missing. It runs without a shell and with a clean environment. It is killed with all that it started when
+ * Defines an installed program as a stage of a workflow, or to be run by one. Without the program, its workflow is
+ * unavailable. The program runs without a shell and with a clean environment. It is killed with its descendants when
  * the job is canceled, takes too long or loses its worker, and when the process that started it is killed.
  *
  * @example

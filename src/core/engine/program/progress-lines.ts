@@ -1,14 +1,14 @@
 /**
- * How a program tells its progress.
+ * How a program reports its progress.
  *
- * - `ffmpeg`: the position that ffmpeg prints, with or without `-progress`, of the longest duration that it names.
+ * - `ffmpeg`: the position that ffmpeg prints, with or without `-progress`, relative to the longest duration it names.
  * - `tqdm`: the percentage of the progress bar of many Python programs.
- * - A regular expression whose one group is a percentage, or whose two groups are a part and the whole.
- * - A function that returns a fraction, 0 to 1, or nothing for other lines.
+ * - A regular expression with one group, a percentage, or with two, a part and the whole.
+ * - A function that returns a fraction, 0 to 1, or `undefined` for other lines.
  */
 export type ProgramProgress = 'ffmpeg' | 'tqdm' | RegExp | ((line: string) => number | undefined)
 
-/** A function that finds the progress, 0 to 1, in the lines of a program's output. */
+/** Makes a function that finds the progress, 0 to 1, in a line of a program's output. */
 export function progressReader(progress: ProgramProgress): (line: string) => number | undefined {
   if (typeof progress === 'function') return progress
   if (progress === 'ffmpeg') return ffmpegProgress()
@@ -17,7 +17,7 @@ export function progressReader(progress: ProgramProgress): (line: string) => num
 
 function matched(pattern: RegExp): (line: string) => number | undefined {
   return (line) => {
-    // Not `exec`: a pattern with the flag g would remember where it stopped.
+    // Without the flag g, `match` returns the groups.
     const [, part, whole] = line.match(new RegExp(pattern.source, pattern.flags.replace('g', ''))) ?? []
     if (part === undefined) return undefined
     return whole === undefined ? Number(part) / 100 : Number(part) / Number(whole)
@@ -49,5 +49,5 @@ export function lineReader(onLine: (line: string) => void): (text: string) => vo
   }
 }
 
-/** As much as a step may return: a detail is a line. Binary output has no lines. */
+/** As long as a step's return value, because a detail is one line. Bounds binary output, which has no lines. */
 const longestLine = 1_000_000

@@ -16,7 +16,7 @@ const mebibyte = 1024 * 1024
 const defaultOutputMb = 20_480
 const mostStdout = mebibyte
 const mostStderr = 4_000
-/** For what ended with the guard to close its pipes. */
+/** How long the pipes may stay open after the guard has ended. */
 const closingMs = 1_000
 
 type Settings = Omit<ProgramOptions, 'args' | 'stage' | 'path'>
@@ -38,7 +38,7 @@ export async function runProgram(
     await writeFile(file, JSON.stringify(jobFile(context)), { mode: 0o600 })
     environment.STEMWORK_JOB = file
   }
-  // Fired by now, it would no longer be heard.
+  // The listener below would miss an abort that came meanwhile.
   signal.throwIfAborted()
   const guard = startGuard({
     path,
@@ -56,7 +56,7 @@ export async function runProgram(
       const fraction = read?.(line)
       if (fraction !== undefined && Number.isFinite(fraction)) context.progress(fraction)
     } catch (error) {
-      // Here, nobody would catch it: it would end the process.
+      // Rethrown later: nothing catches an error here, so it would end the process.
       unread ??= { error }
       endGuard(guard)
     }
@@ -82,7 +82,7 @@ export async function runProgram(
   }
 }
 
-/** Of the host's, only what finds programs. What a program keeps for itself is removed with the run's folder. */
+/** Of the host's variables, only those that locate programs. HOME and TMPDIR are removed with the run's folder. */
 function cleanEnvironment(directory: string): Record<string, string> {
   const kept = ['PATH', ...(process.platform === 'win32' ? ['SystemRoot', 'ComSpec', 'PATHEXT'] : [])]
   const environment = { LANG: 'C.UTF-8', HOME: directory, TMPDIR: directory, TEMP: directory, TMP: directory }
@@ -94,13 +94,13 @@ function cleanEnvironment(directory: string): Record<string, string> {
 
 function startGuard(order: GuardOrder): ChildProcess {
   const guard = spawn(process.execPath, [installedScript('core/engine/program/guard.js')], {
-    // Electron behaves like Node only when told to.
+    // Electron behaves like Node only with this variable.
     env: { ...order.environment, ELECTRON_RUN_AS_NODE: '1' },
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',
     windowsHide: true,
   })
-  // Left open: its closing tells the guard that this process is gone.
+  // Stdin stays open: when it closes, the guard knows that this process has ended.
   guard.stdin?.on('error', () => {})
   guard.stdin?.write(`${JSON.stringify(order)}\n`)
   return guard
@@ -116,7 +116,7 @@ function readTexts(guard: ChildProcess, onLine: (line: string) => void) {
       if (texts.stdout.length < mostStdout) texts.stdout = (texts.stdout + text).slice(0, mostStdout)
       outLines(text)
     })
-    // The last line may have no end.
+    // The last line may lack a line break.
     .on('close', () => outLines('\n'))
   guard.stderr
     ?.setEncoding('utf8')
@@ -128,17 +128,17 @@ function readTexts(guard: ChildProcess, onLine: (line: string) => void) {
   return { stdout: () => texts.stdout, stderr: () => texts.stderr }
 }
 
-/** Resolves when the guard and its pipes are closed. `undefined`: the guard was killed, too. */
+/** Waits until the guard has ended and its pipes are closed. `undefined`: the guard was killed, too. */
 async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined> {
   let text = ''
   const pipe = guard.stdio[3] as Readable
   pipe.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk))
   pipe.on('error', () => {})
-  // A program that left the group may hold the pipes of the others open for ever; what these wrote has been read then.
+  // A program that left the group may keep the pipes open forever; by then, the others' output has been read.
   const closePipes = () => void (guard.stdout?.destroy(), guard.stderr?.destroy())
   let timer: NodeJS.Timeout | undefined
   guard.once('exit', () => {
-    // It has done this itself, unless it was killed.
+    // The guard does this itself, unless it was killed.
     killGroup(guard.pid)
     timer = setTimeout(() => setImmediate(closePipes), closingMs)
   })
@@ -154,7 +154,7 @@ async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined>
 
 function endGuard(guard: ChildProcess): void {
   guard.stdin?.destroy()
-  // Once it has exited, its group is gone, and another may have its number.
+  // Once the guard has exited, its group is gone, and another may have the same id.
   if (guard.exitCode === null && guard.signalCode === null) killGroup(guard.pid)
 }
 

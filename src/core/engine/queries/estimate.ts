@@ -12,22 +12,22 @@ import { readSlices } from './job-slices.js'
 import { forecast } from './queue-forecast.js'
 import { type WorkHistory, workHistory } from './work-history.js'
 
-/** When a job will probably start and end; epoch milliseconds. */
+/** Estimated start and end of a job, in epoch milliseconds. */
 export interface JobEstimate {
   /** Null once it has started. */
   startsAt: number | null
   endsAt: number
 }
 
-/** Up to here, progress is that of fetching and loading, and says nothing about the speed. */
+/** Lower progress comes from fetching and loading, and says nothing about the speed. */
 const leastProgress = 0.1
-/** At this progress, the job's own speed counts as much as the durations of others. */
+/** At this progress, the job's own speed has the same weight as the durations of other jobs. */
 const evenProgress = 0.05
 
 /**
- * Milliseconds until a running job ends, by its own progress and by what others took; `undefined` if neither tells.
+ * Milliseconds until a running job ends, by its progress and other jobs' durations; `undefined` if neither is known.
  *
- * @param workMs for the whole job, by the history of others
+ * @param workMs for the whole job, by the history of other jobs
  */
 export function timeLeft(
   { progress, history }: Pick<JobRecord, 'progress' | 'history'>,
@@ -35,7 +35,7 @@ export function timeLeft(
   now: number,
 ): number | undefined {
   const attempt = history.at(-1)
-  // Not for a later attempt, which may have resumed from kept work.
+  // A later attempt may have resumed from kept work, so its speed is unknown.
   const isOwn = attempt?.token === 1 && progress > 0
   const ownMs = isOwn ? Math.max(0, now - attempt.startedAt) / progress : undefined
   if (workMs === undefined) return ownMs === undefined || progress < leastProgress ? undefined : (1 - progress) * ownMs
@@ -47,13 +47,13 @@ export function timeLeft(
 /** Number of jobs whose durations are used. */
 const sampleSize = 50
 const keptMs = 5_000
-/** Up to this many times `keptMs`, old values are shown while new ones are read: a busy event loop takes long. */
+/** Up to this many times `keptMs`, old values are used while new ones are read, because a busy event loop is slow. */
 const stillShown = 5
-/** Milliseconds of calculating after which others are served. */
+/** Milliseconds of calculation after which other work gets a turn. */
 const heldMs = 1
 /** Often enough to show jobs moving up in the queue. */
 const queueKeptMs = 2_000
-/** Jobs of the queue that are forecast one by one. */
+/** Most jobs of the queue that are forecast one by one. */
 const mostSeen = 200
 const mostKept = 1_000
 const mostSizes = 10_000
@@ -65,7 +65,7 @@ interface EstimateParts {
   workflows: Pick<WorkflowRegistry, 'get'>
 }
 
-/** Others are served between two slices. */
+/** Lets other work run between two slices. */
 const inPasses: Turn = async (work) => {
   const result = await work()
   await nextPass()
@@ -77,16 +77,16 @@ type Times = { startsAt: number; endsAt: number }
 /** A snapshot of the queue. */
 interface SeenQueue {
   times: Map<string, Times>
-  /** The applications of the jobs that were looked at. */
+  /** Applications of the waiting jobs in the snapshot. */
   apps: string[]
-  /** Whether more wait. */
+  /** Whether more jobs may wait. */
   isCut: boolean
-  /** Mean duration of the jobs that were looked at. */
+  /** Mean duration of the jobs in the snapshot. */
   meanMs: number
   slots: number
 }
 
-/** Estimates from the history of jobs, their progress and the queue, each of which is read now and then. */
+/** Estimates from the history of jobs, their progress and the queue; history and queue are cached. */
 export class Estimates {
   readonly #parts: EstimateParts
   readonly #histories = new Map<string, () => Promise<WorkHistory>>()
@@ -125,7 +125,7 @@ export class Estimates {
     }))
     const waiting = found.waiting.map((job, index) => ({ job, workMs: works[running.length + index] ?? meanMs }))
     return {
-      // Without any measurement there is no forecast.
+      // Without any known duration, there is no forecast.
       times:
         measured.length === 0 ? new Map<string, Times>() : forecast({ running, waiting, workers: known, rules }, now),
       apps: waiting.map(({ job }) => job.app),
@@ -147,7 +147,7 @@ export class Estimates {
     return works
   }
 
-  /** Behind the jobs that were looked at, the queue is taken to move as in front. */
+  /** Assumes that behind the snapshot, the queue moves as within it. */
   async #timesBehind(queue: SeenQueue, job: JobRecord, workMs: number): Promise<Times | undefined> {
     const last = Math.max(...[...queue.times.values()].map(({ startsAt }) => startsAt))
     if (!queue.isCut || !Number.isFinite(last)) return undefined
@@ -159,7 +159,7 @@ export class Estimates {
     return { startsAt, endsAt: startsAt + workMs }
   }
 
-  /** For the whole job, from the history of its application or else the average of the workers. */
+  /** Milliseconds for the whole job, from the history of its application or otherwise the average of the workers. */
   async #workMs(job: JobRecord): Promise<number | undefined> {
     const [history, bytes] = await Promise.all([this.#historyOf(job), this.#bytesOf(job)])
     const fromHistory = history(job, bytes, job.lease?.owner)
@@ -174,7 +174,7 @@ export class Estimates {
     if (!history) {
       if (this.#histories.size >= mostKept) this.#histories.clear()
       const inputs = this.#parts.workflows.get(workflow)?.inputs ?? []
-      // For one application: listing all successful jobs of the store would read past everything that waits.
+      // For one application only: a list of all successful jobs of the store would read past all waiting ones.
       const page = { app, workflows: [workflow], statuses: ['SUCCEEDED'] as const, limit: sampleSize }
       const read = async () => {
         const jobs: JobRecord[] = []
@@ -192,7 +192,7 @@ export class Estimates {
     return history()
   }
 
-  /** Of the uploaded inputs; `undefined` if one of them comes from elsewhere. */
+  /** Bytes of the uploaded inputs; `undefined` if an input comes from elsewhere. */
   async #bytesOf({ workflow, uploads, params }: JobRecord): Promise<number | undefined> {
     const inputs = this.#parts.workflows.get(workflow)?.inputs ?? Object.keys(uploads)
     if (inputs.some((name) => uploads[name] === undefined && params[name] !== undefined)) return undefined

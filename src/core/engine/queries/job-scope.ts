@@ -1,7 +1,7 @@
 import type { JobRecord } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
 
-/** Restricts a call to one application's jobs; others do not exist for it. */
+/** Restricts a call to one application's jobs; all other jobs seem not to exist. */
 export interface JobScope {
   app?: string
 }

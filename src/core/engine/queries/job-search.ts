@@ -3,12 +3,12 @@ import { rested } from '../limits/rested.js'
 import type { JobPage } from '../ports/job-store.js'
 import { readSlices } from './job-slices.js'
 
-/** Jobs that one search checks for a condition without an index. */
+/** Most jobs that one search checks for a condition without an index. */
 const mostLooked = 2_000
-/** Jobs that are read and checked before others are served. */
+/** Jobs that are read and checked before other work gets a turn. */
 const readSize = 10
 
-/** What a search found. */
+/** Result of a search. */
 export interface FoundJobs {
   /** Newest first. */
   jobs: JobRecord[]
@@ -18,7 +18,7 @@ export interface FoundJobs {
   looked: number
 }
 
-/** A page, read at once. */
+/** Reads a page at once. */
 export async function readPage(
   { limit, ...page }: JobPage,
   list: (page: JobPage) => Promise<JobRecord[]>,
@@ -27,8 +27,8 @@ export async function readPage(
 }
 
 /**
- * Up to `limit` jobs that also meet `where`; fewer, with `next`, after 2,000 were checked. Without `where`, a page.
- * They are read a few at a time, and others are served in between.
+ * Finds up to `limit` jobs that also meet `where`; fewer, with `next`, after 2,000 were checked. Without `where`, reads
+ * a page. Jobs are read a few at a time, and other work runs in between.
  */
 export async function searchJobs(
   { limit, after, ...query }: JobPage,
@@ -56,7 +56,7 @@ export async function searchJobs(
   return { jobs, next: from, looked }
 }
 
-/** @param read one more than the page has, if there are more */
+/** @param read the jobs of the page, and one more if there is any */
 function pageOf(read: JobRecord[], limit: number): FoundJobs {
   const jobs = read.slice(0, limit)
   return { jobs, next: read.length > limit ? pageAfter(jobs.at(-1)) : undefined, looked: jobs.length }

@@ -4,13 +4,13 @@ import type { JobRecord } from '../job/job.js'
 import { rested, type Turn } from '../limits/rested.js'
 import type { JobPage } from '../ports/job-store.js'
 
-/** Records read at a time. Stores read them on the event loop: this many of the largest take a few milliseconds. */
+/** Records read at a time. Stores parse them on the event loop: this many of the largest take a few milliseconds. */
 export const sliceRows = 8
 
-/** Until the event loop was busy for so many milliseconds, slices follow each other: a rest would only be idle time. */
+/** Until the event loop was busy for this long, slices follow each other: a pause would only waste time. */
 const shortMs = 1
 
-/** Hands the jobs of a page to `each` in slices, between which others are served. */
+/** Passes the jobs of a page to `each` in slices, between which other work runs. */
 export async function readSlices(
   { limit, ...page }: JobPage,
   list: (page: JobPage) => Promise<JobRecord[]>,
@@ -29,7 +29,7 @@ export async function readSlices(
         const jobs = await list({ ...page, limit: wanted, after, offset })
         const startedAt = performance.now()
         await each(jobs)
-        // A store elsewhere leaves the event loop to others while it searches; then the rows are parsed.
+        // Doubled for parsing the rows. The search of a remote store does not block the event loop.
         spentMs += 2 * (performance.now() - startedAt)
         const last = jobs.at(-1)
         left = last && jobs.length === wanted ? left - wanted : 0

@@ -29,7 +29,7 @@ export async function usageTotals(jobs: JobStore, query: UsageTotalsQuery): Prom
   })
 }
 
-/** Without the error of additions, which no bill should show: 0.3 instead of 0.30000000000000004. */
+/** Removes the rounding error of additions, which no bill should show: 0.3 instead of 0.30000000000000004. */
 const inMicroseconds = (seconds: number) => Math.round(seconds * 1e6) / 1e6
 
 /** See `JobEngine.usageEntries`. */

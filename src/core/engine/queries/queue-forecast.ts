@@ -4,7 +4,7 @@ import { serves, type Worker } from '../workers/worker.js'
 
 type Placed = Pick<JobRecord, 'id' | 'app' | 'workflow' | 'pool' | 'lease'>
 
-/** The work of a store as it is now. Times are milliseconds. */
+/** The current work of a store. Times are milliseconds. */
 export interface QueueState {
   running: readonly { job: Placed; leftMs: number }[]
   /** In the order of claims. */
@@ -14,12 +14,12 @@ export interface QueueState {
 }
 
 interface Slot {
-  /** Undefined: a host that runs jobs without being a worker. */
+  /** `undefined`: a host that runs jobs without being a worker. */
   worker: Worker | undefined
   freeAt: number
 }
 
-/** When each waiting job begins and ends, from `now` on, if the slots take the jobs in their order. */
+/** Start and end of each waiting job, from `now` on, if the slots take the jobs in order. */
 export function forecast(
   { running, waiting, workers, rules }: QueueState,
   now: number,
@@ -42,7 +42,7 @@ export function forecast(
       slot.freeAt = endsAt
       continue
     }
-    // A job held back by a limit can start when one that counts against it has ended.
+    // A job held back by a limit can start when a job that counts against the limit has ended.
     const freed = able.length > 0 ? Math.min(...begun.map(({ endsAt }) => endsAt)) : Infinity
     if (freed === Infinity) slots.splice(slots.indexOf(slot), 1)
     else slot.freeAt = freed

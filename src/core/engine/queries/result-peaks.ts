@@ -7,22 +7,22 @@ import { peaksKey } from '../job/blob-keys.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 import { untilAborted } from '../workflow/until-aborted.js'
 
-/** Measurements at a time, one of an application. Each is a child process that decodes a file. */
+/** Measurements at a time, one for each application. Each is a child process that decodes a file. */
 const measuredAtOnce = 2
-/** Further ones that an application may wait for: more than any one job has outputs. */
+/** Further measurements that an application may wait for: more than any job has outputs. */
 const waitingPerApplication = 20
 
 interface Measurement {
   peaks: Promise<string | undefined>
   readers: number
-  /** Ends it when nobody waits for it any more. */
+  /** Ends the measurement when its last reader has left. */
   stop: AbortController
 }
 
 /** Peaks of result files: measured on the first request, then stored next to the file and removed with it. */
 export function resultPeaks(blobs: BlobStore, measure: AudioPeaks | undefined) {
   const slots = new Shares({ total: measuredAtOnce, perApplication: 1, waitingPerApplication })
-  /** By blob key, so that several readers share one. */
+  /** By blob key, so that several readers share a measurement. */
   const running = new Map<string, Measurement>()
 
   const forget = (key: string, measurement: Measurement) => {
@@ -43,15 +43,15 @@ export function resultPeaks(blobs: BlobStore, measure: AudioPeaks | undefined) {
     const peaks = slots.use(app, () => make(output, key, { app, signal }), { signal, refusal: tooManyWaiting })
     const measurement = { peaks, readers: 0, stop }
     running.set(key, measurement)
-    // Readers that have left do not see its end.
+    // Also handles a rejection that no reader awaits any more.
     const end = () => forget(key, measurement)
     peaks.then(end, end)
     return measurement
   }
 
   /**
-   * @throws StemworkError `BAD_INPUT` for a file that is not audio; `RATE_LIMITED` if the application waits for too
-   * many; the signal's reason.
+   * @throws StemworkError `BAD_INPUT` for a file that is not audio; `RATE_LIMITED` if the application already waits for
+   * too many; the signal's reason.
    */
   return async (job: JobRecord, name: string, signal?: AbortSignal): Promise<string | undefined> => {
     const output = job.outputs && Object.hasOwn(job.outputs, name) ? job.outputs[name] : undefined

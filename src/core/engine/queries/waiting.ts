@@ -6,18 +6,18 @@ import type { RememberedRules } from '../limits/scheduling-rules.js'
 import { serves } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 
-/** Why a queued job does not start, besides the jobs before it. */
+/** Why a queued job does not start, other than the jobs before it. */
 export interface Waiting {
   /**
-   * `scheduled`: its time has not come; `retrying`: its last attempt failed temporarily, and the next one is due later
-   * (`dueAt`); `paused`: an operator holds it back; `no_worker`: no live worker takes such jobs; `preempted`: it gave
-   * way to a job of another application.
+   * `scheduled`: it is not due yet; `retrying`: its last attempt failed temporarily, and the next is due later
+   * (`dueAt`); `paused`: an operator has paused it; `no_worker`: no live worker takes such jobs; `preempted`: it gave
+   * way to another application's job.
    */
   reason: 'scheduled' | 'retrying' | 'paused' | 'no_worker' | 'preempted'
   message: string
 }
 
-/** `undefined`: it waits for its turn, or is not waiting. */
+/** Reports why a job does not start. `undefined`: it waits for its turn, or is not waiting. */
 export async function waitingOf(
   job: JobRecord,
   { rules, workers }: { rules: RememberedRules; workers: WorkerRegistry },

@@ -1,10 +1,10 @@
 import { nameInUrl } from '../job/download-name.js'
 import type { JobRecord } from '../job/job.js'
 
-/** What a job that succeeded says about others. */
+/** Measurements of a successful job, from which the duration of others is estimated. */
 interface Sample {
   ms: number
-  /** Seconds of audio, as far as the workflow tells, and bytes of the inputs; 0: not known. */
+  /** Seconds of audio, if the workflow reports them, and bytes of the inputs; 0: unknown. */
   seconds: number
   bytes: number
   format: string
@@ -13,7 +13,7 @@ interface Sample {
   worker: string
 }
 
-/** For formats of which no job is known. */
+/** Typical rates, for formats without a known job. */
 const usualBytesPerSecond: Readonly<Record<string, number>> = {
   wav: 176_400,
   aiff: 176_400,
@@ -31,13 +31,13 @@ const otherSettings = 0.2
 const otherModel = 0.02
 const otherWorker = 0.3
 
-/** Milliseconds for a whole job, if any of its workflow has succeeded; by the bytes of its inputs and its worker. */
+/** Estimates the milliseconds for a whole job from the bytes of its inputs and its worker; `undefined`: no samples. */
 export type WorkHistory = (job: JobRecord, bytes: number | undefined, worker?: string) => number | undefined
 
 /**
- * How long jobs of one workflow take, judged by the last ones.
+ * Makes an estimator for jobs of one workflow from recent ones.
  *
- * @param jobs that have succeeded @param inputs the params that name files
+ * @param jobs that have succeeded @param inputs names of the params that are files
  */
 export function workHistory(jobs: readonly JobRecord[], inputs: readonly string[]): WorkHistory {
   const samples = jobs.flatMap((job) => sampleOf(job, inputs))
@@ -79,7 +79,7 @@ function sampleOf(job: JobRecord, inputs: readonly string[]): Sample[] {
   ]
 }
 
-/** All params but the inputs. */
+/** All params except the inputs, as text. */
 function settingsOf({ params }: Pick<JobRecord, 'params'>, inputs: readonly string[]): string {
   return JSON.stringify(
     Object.entries(params)
@@ -88,19 +88,19 @@ function settingsOf({ params }: Pick<JobRecord, 'params'>, inputs: readonly stri
   )
 }
 
-/** Workflows with several models choose one by this param. */
+/** The param `model`, by which workflows with several models choose one. */
 function modelOf({ params }: Pick<JobRecord, 'params'>): string {
   return typeof params.model === 'string' ? params.model : ''
 }
 
-/** The end of the file's name, as far as it is known: the name of a job is usually that of its file. */
+/** Extension of the file's name, if known. A job usually has the name of its file. */
 function formatOf({ name, params }: Pick<JobRecord, 'name' | 'params'>): string {
   const fileName = name ?? (typeof params.inputUrl === 'string' ? nameInUrl(params.inputUrl) : undefined)
   return /\.([a-z0-9]{2,4})$/i.exec(fileName ?? '')?.[1]?.toLowerCase() ?? ''
 }
 
 /**
- * Intercept and slope of the line with the least squared relative errors. Neither may be negative, as few or odd
+ * Fits the line with the least squared relative errors. Intercept and slope are kept from being negative, as few or odd
  * samples often suggest.
  */
 function linear<One extends { ms: number; weight: number }>(
@@ -119,7 +119,7 @@ function linear<One extends { ms: number; weight: number }>(
   }
   const { xx, xy, yy, x, y } = sums
   const determinant = xx * yy - xy * xy
-  // In effect, all samples have the same length.
+  // Whether all samples have practically the same length.
   const isFlat = determinant <= 1e-9 * xx * yy
   const base = isFlat ? 0 : (x * yy - y * xy) / determinant
   const perUnit = isFlat ? y / yy : (y * xx - x * xy) / determinant

@@ -2,18 +2,18 @@ const inherited = [
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|PWD)$/i,
   /^(SystemRoot|windir|ComSpec|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|ProgramData|ProgramFiles.*)$/i,
   /^(LC|XDG|FFMPEG|CUDA|NVIDIA|ORT|OMP|MKL|LD|DYLD|MALLOC)_/,
-  // Not the service's own secrets: STEMWORK_LINK_SECRET, STEMWORK_API_KEYS, STEMWORK_WEBHOOK_SECRET.
+  // Excludes the service's secrets: STEMWORK_LINK_SECRET, STEMWORK_API_KEYS, STEMWORK_WEBHOOK_SECRET.
   /^STEMWORK_(?!.*(SECRET|KEY))/,
   /^NODE_(ENV|EXTRA_CA_CERTS)$/,
 ]
 
-/** One malloc arena for all threads: glibc keeps what each has freed, 143 of 537 MB in a separation by WebAssembly. */
+/** One malloc arena for all threads: glibc retains freed memory in each, 143 of 537 MB in a WebAssembly separation. */
 const defaults = { MALLOC_ARENA_MAX: '1' }
 
 /**
- * The environment of a child: what programs, caches and accelerators need, and `extra`. Everything else is withheld:
- * the child decodes untrusted files and must not have the host's secrets, and `NODE_OPTIONS` would load the host's
- * loaders and debugger.
+ * The environment of a child: variables that programs, caches and accelerators need, and `extra`. All others are
+ * withheld: the child decodes untrusted files and must not have the host's secrets, and `NODE_OPTIONS` would load the
+ * host's loaders and debugger.
  */
 export function childEnvironment(host: NodeJS.ProcessEnv, extra: Record<string, string> = {}): Record<string, string> {
   const kept = Object.entries(host).filter(

@@ -15,42 +15,42 @@ import { untilAborted } from '../workflow/until-aborted.js'
 
 const defaultShare = 0.1
 const defaultRetryDelayMs = 1_000
-/** For ever, with room to the last time that a date can have. */
+/** Effectively forever, yet far enough below the latest time that a date can represent. */
 const longestWaitMs = 1e15
 
-/** What the steps of a run share. */
+/** Dependencies that the steps of a run share. */
 interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
-  /** Version of steps that have none of their own. */
+  /** Version of steps without their own. */
   version: string
   kept: readonly StepState[]
-  /** Absent: nothing is kept, for runs without an engine. */
+  /** Absent in runs without an engine: nothing is kept. */
   host?: RunSteps
   clock?: StepClock
-  /** Labels that a step may need here. Absent: any. */
+  /** Labels that this worker offers to steps. Absent: any. */
   offers?: readonly string[]
   /** @param name of the step that runs */
   report(name: string, progress: number): void
 }
 
-/** The time of steps that wait. */
+/** Clock and timer for steps that wait or retry. */
 export interface StepClock {
   now(): number
   wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
 
-/** The step whose work runs, and its run: another job may run within it. */
+/** The step whose work is running, and its run, because another job may run within a step. */
 const inside = new AsyncLocalStorage<{ run: StepRun; name: string }>()
 
 const realClock: StepClock = { now: () => Date.now(), wait: (ms, signal) => delay(ms, undefined, { signal }) }
 
-/** Steps that wait, or labels of the worker that the next step needs. */
+/** Why a run is suspended: the steps that wait, or the labels that the next step needs of a worker. */
 export type Suspension = Required<Pick<WorkResult, 'waitsFor'>> & Pick<WorkResult, 'needs'>
 
-/** How a step is run. */
+/** Retries, limits and needs of a step. */
 export interface StepPolicy {
   maxAttempts: number
   isRetried(error: unknown): boolean
-  /** The wait after this number of tries, in milliseconds. */
+  /** Milliseconds to wait after this number of tries. */
   delayMs(tries: number): number
   timeoutMs?: number
   share?: number
@@ -60,7 +60,7 @@ export interface StepPolicy {
   onRetry?(error: unknown, tries: number, delayMs: number): void
 }
 
-/** One run of the function of a workflow, with the steps that earlier runs have finished. */
+/** One run of a workflow's function, which reuses the steps that earlier runs have finished. */
 export class StepRun implements Steps {
   readonly #ports: StepPorts
   readonly #clock: StepClock
@@ -70,13 +70,13 @@ export class StepRun implements Steps {
   /** The steps and waits that have not succeeded. */
   readonly #open = new Map<string, Promise<unknown>>()
   #isOver = false
-  /** Labels of the first step that cannot run here. */
+  /** Labels that the first step that cannot run here needs. */
   #needs: readonly string[] | undefined
   #running = 0
   #files = 0
   #progress = 0
   #suspend: (suspension: Suspension) => void = () => {}
-  /** Resolves with what the run waits for, once nothing else runs. */
+  /** Resolves with the reason to suspend the run, once no step of it is running. */
   readonly suspended = new Promise<Suspension>((resolve) => (this.#suspend = resolve))
 
   constructor(ports: StepPorts) {
@@ -87,8 +87,8 @@ export class StepRun implements Steps {
   }
 
   /**
-   * Call when the function has ended. A step that it began and does not await may fail after that, or with the others
-   * when the job is stopped: as an unhandled rejection, it would end the process of the host.
+   * Call when the function has ended. A step that the function began and did not await may fail later, or when the job
+   * is stopped: as an unhandled rejection, that failure would end the host's process.
    */
   end(): void {
     this.#isOver = true
@@ -103,18 +103,18 @@ export class StepRun implements Steps {
 
   run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
     const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs, ...others } = options
-    // A policy of another name would be taken for one that is in force.
+    // Refused, because the author of the workflow would believe that a misspelt option is in force.
     for (const other of Object.keys(others))
       throw wrongSteps(
         `The step "${name}" has the option "${other}". Expected maxAttempts, retryDelayMs, timeoutMs, share or needs.`,
       )
     const delayMs = (tries: number) => Math.min(retryDelayMs * 2 ** (tries - 1), longestTimerMs)
-    // With a time limit and more than one try, a timeout is worth another try.
+    // Whoever sets both a time limit and several tries wants a timeout to be retried.
     const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
     return this.do(name, work, { maxAttempts, delayMs, isRetried, timeoutMs, share, needs })
   }
 
-  /** As `run`, by any policy. */
+  /** Does the same as `run` with any policy. */
   do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
     return this.#follow(name, this.#do(name, work, policy))
   }
@@ -143,7 +143,7 @@ export class StepRun implements Steps {
     options: StepOptions = {},
   ): Promise<Values> {
     const runs = Object.entries(works).map(async ([name, work]) => [name, await this.run(name, work, options)] as const)
-    // All of them end before the first failure is thrown: what they made is kept.
+    // All steps end before the first failure is thrown, so that the results of the successful ones are kept.
     const settled = await Promise.allSettled(runs)
     const failed = settled.find((run) => run.status === 'rejected')
     if (failed) throw failed.reason
@@ -158,9 +158,9 @@ export class StepRun implements Steps {
     return this.#follow(name, this.#wait(name, timeoutMs)) as Promise<Value | undefined>
   }
 
-  /** @throws StemworkError `INTERNAL_ERROR` if earlier runs finished steps that this one did not ask for. */
+  /** @throws StemworkError `INTERNAL_ERROR` if earlier runs finished steps that this run did not reach. */
   requireAllUsed(): void {
-    // An event may come early, or never be waited for.
+    // An event does not count as a step: it may arrive early, and no step need ever wait for it.
     const { kept, version } = this.#ports
     const names = kept
       .map(({ name }) => name)
@@ -172,13 +172,13 @@ export class StepRun implements Steps {
     )
   }
 
-  /** How the step stands after earlier attempts, unless it was another one, or an event has its name. */
+  /** State of the step after earlier attempts. `undefined`: none, another version of it, or only an event so named. */
   #own(name: string, version: string): StepState | undefined {
     const kept = this.#kept.get(name)
     return kept?.version === version && kept.attempts > 0 ? kept : undefined
   }
 
-  /** Whether the step may run on this worker; else the run continues on another. */
+  /** Whether the step may run on this worker; otherwise the run continues on another worker. */
   #isOffered(name: string, needs: readonly string[] = []): boolean {
     const { offers } = this.#ports
     const wrong = needs.find((label) => !labelSchema.safeParse(label).success)
@@ -197,7 +197,7 @@ export class StepRun implements Steps {
       )
     const outer = inside.getStore()
     if (outer?.run === this)
-      // A wait would never end there, and a later attempt would not come to the step.
+      // A wait there would never end, and a later attempt would skip the outer step and never reach this one.
       throw wrongSteps(`The step "${name}" begins inside the step "${outer.name}". Begin it after that step.`)
     if (this.#used.has(name)) throw wrongSteps(`Two steps have the name "${name}". Give each its own.`)
     if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps.`)
@@ -214,7 +214,7 @@ export class StepRun implements Steps {
     }
   }
 
-  /** Not at once: what has just ended may let the function begin another step. */
+  /** Deferred, because a step that has just ended may let the function begin another. */
   #suspendIfIdle(): void {
     setImmediate(() =>
       setImmediate(() => {
@@ -232,7 +232,7 @@ export class StepRun implements Steps {
     const ended = await this.#busy(async () => {
       const { version, host } = this.#ports
       const known = this.#kept.get(name)
-      // An event that came before has no version.
+      // An event that arrived before this wait has no version.
       const kept = known && ['', version].includes(known.version) ? known : undefined
       if (kept?.state === 'done') return await host?.finished(name)
       const now = this.#clock.now()
@@ -290,7 +290,7 @@ export class StepRun implements Steps {
     }
   }
 
-  /** One try, in a folder of its own. */
+  /** Makes one try, in an empty folder for the step. */
   async #once(name: string, work: Work<unknown>, timeoutMs: number | undefined): Promise<StepResult> {
     const { jobId, limits, trace, detail, directory: parent, signal, report } = this.#ports
     const directory = join(parent, `step-${name}`)

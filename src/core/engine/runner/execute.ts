@@ -16,8 +16,7 @@ import { publishFiles } from './step-files.js'
  * decreases.
  *
  * @throws the signal's reason if it fired between two stages or stopped a stage
- * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is
- * missing
+ * @throws StemworkError of a stage; `INTERNAL_ERROR` for any other error and for a declared output that is missing
  */
 export async function execute(
   workflow: Workflow,
@@ -84,7 +83,7 @@ async function executeSteps(
   return { outputs: suspension ? {} : await outputs.collect(), details: details(), ...suspension }
 }
 
-/** What every run of a workflow is given, and what it leaves. */
+/** Params, paths and reports for a run of a workflow, and its outputs and details when it ends. */
 function startRun(workflow: Workflow, order: WorkOrder) {
   const params = paramsOf(workflow, order)
   const declared = workflow.outputs(params)
@@ -132,7 +131,7 @@ function startRun(workflow: Workflow, order: WorkOrder) {
     outputPath,
     downloadName: (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName)),
     detail(name: string, value: unknown) {
-      // Throws here, in the workflow, for what is no JSON: the end of its job could not be stored.
+      // Throws here, inside the workflow, for a value that is not JSON: the end of its job could not be stored.
       JSON.stringify(value)
       details.set(name, value)
     },
@@ -140,8 +139,8 @@ function startRun(workflow: Workflow, order: WorkOrder) {
 }
 
 /**
- * The order carries the params as the client sent them, already checked; defaults and transforms of the schema apply
- * here.
+ * The params with the schema's defaults and transforms applied: the order carries them as the client sent them, already
+ * checked.
  */
 function paramsOf(workflow: Workflow, order: WorkOrder): Record<string, unknown> {
   const checked = workflow.params.safeParse(order.params)

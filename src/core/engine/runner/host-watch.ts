@@ -1,17 +1,17 @@
 import { Worker } from 'node:worker_threads'
 
 const hostIntervalMs = 1000
-/** In that time, memory can grow by some hundred megabytes at most. */
+/** In this time, memory can grow by a few hundred megabytes at most. */
 const memoryIntervalMs = 50
 
 /**
- * Ends this process when its parent is gone, or when it uses more memory than `limit[0]`. It runs in its own thread: a
+ * Ends this process when its parent is gone, or when it uses more memory than `limit[0]`. The watch runs in a thread: a
  * stage that never yields does not see the channel close, and would use a core forever after the host was killed.
  *
- * @param limit in bytes, in shared memory; 0 for none
+ * @param limit in bytes, in shared memory; 0: no limit
  */
 export function watchProcess(limit: Float64Array): void {
-  // The parent is read here: by the time the thread runs, process 1 may already have replaced a killed host.
+  // The parent is read now: when the thread starts, process 1 may already have replaced a killed host.
   new Worker(watchSource(process.ppid), {
     eval: true,
     execArgv: [],
@@ -21,8 +21,7 @@ export function watchProcess(limit: Float64Array): void {
 }
 
 /**
- * Source text instead of a file, so that it runs with any loader; it needs only Node. The runner looks for "FATAL
- * ERROR".
+ * Source of the watch: text instead of a file, so that it runs with any loader. The runner looks for its "FATAL ERROR".
  */
 export const watchSource = (host: number) => `
 const limit = require('node:worker_threads').workerData

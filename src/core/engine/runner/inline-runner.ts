@@ -6,13 +6,13 @@ import type { execute } from './execute.js'
 import { RunGroup } from './run-group.js'
 import { workflowFromModule } from './workflow-module.js'
 
-/** Cached: even for a loaded module, `import()` is a tenth of what a job that does nothing takes. */
+/** Cached: even for a loaded module, `import()` takes a tenth of the time of an empty job. */
 let loadedExecute: typeof execute | undefined
 const loadExecute = async () => (loadedExecute ??= (await import('./execute.js')).execute)
 
 /**
- * Runs every order in this process: for tests and for hosts whose workflows are light. A stage that blocks the thread
- * blocks the host, and an aborted stage that ignores its signal continues unseen; `processRunner` avoids both.
+ * Runs every order in this process: for tests and for hosts with light workflows. A stage that blocks the thread blocks
+ * the host, and an aborted stage that ignores its signal continues in the background; `processRunner` avoids both.
  */
 export function inlineRunner(options: { resolve(workflowId: string): Workflow; logger?: Logger }): Runner {
   const { resolve } = options
@@ -31,7 +31,7 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
   }
 }
 
-/** Runs the stages here. An abort rejects at once, though code that ignores its signal cannot be stopped. */
+/** Runs the order here. An abort rejects at once, but code that ignores its signal continues. */
 export function runInline(
   workflow: () => Promise<Workflow>,
   order: WorkOrder,
@@ -50,7 +50,7 @@ export function runInline(
   return untilAborted(work(), signal)
 }
 
-/** A listener of the host that throws does not end the run. */
+/** Calls the host's progress listener and logs its error, so that a faulty listener does not end the run. */
 export function reportProgress(
   progress: WorkProgress,
   onProgress: RunOptions['onProgress'],

@@ -24,11 +24,11 @@ import { readFileSync } from 'node:fs'
 
 const progressIntervalMs = 100
 const lastWordMs = 1000
-/** The heap's limit includes the young generation, which may be larger than the old space in newer versions of V8. */
+/** V8's heap limit includes the young generation, which newer versions may make larger than the old space. */
 const oldSpaceBytes =
   process.execArgv
     .map((argument) => Number(/^--max[-_]old[-_]space[-_]size=(\d+)$/.exec(argument)?.[1] ?? NaN) * 2 ** 20)
-    // The last one counts in V8.
+    // V8 applies the last one.
     .findLast((bytes) => !Number.isNaN(bytes)) ?? Infinity
 /** The host ends a run by killing this process. */
 const neverAborted = new AbortController().signal
@@ -37,7 +37,7 @@ let currentRun: number | undefined
 let lastRequest = 0
 let handBack = new AbortController()
 let partStored = () => {}
-/** The processor time when the run began. */
+/** Processor time when the run began, in seconds. */
 let before = processorSeconds()
 let stepRequests = new Map<number, (answer: StepAnswer) => void>()
 
@@ -107,7 +107,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
   }
 }
 
-/** The memory that earlier runs left behind would soon end this process, and with it another workflow's job. */
+/** Whether runs have left so much memory allocated that the process would soon die, with another workflow's job. */
 function isFull(): boolean {
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
   return used > Math.min(limit, oldSpaceBytes) / 2
@@ -150,10 +150,10 @@ process.on('message', (value) => {
 })
 send({ type: 'ready' })
 
-/** Linux counts in hundredths of a second, whatever its own clock is. */
+/** Linux reports processor times in hundredths of a second, whatever its timer frequency. */
 const ticksPerSecond = 100
 
-/** Processor time of this process so far and, on Linux, of the programs that it started and that have ended. */
+/** Processor time of this process so far and, on Linux, of ended programs that it started. */
 function processorSeconds(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1e6 + ofEndedPrograms()
@@ -162,7 +162,7 @@ function processorSeconds(): number {
 function ofEndedPrograms(): number {
   if (process.platform !== 'linux') return 0
   try {
-    // Behind the name, which may hold spaces, and twelve other fields: `cutime` and `cstime` (proc(5)).
+    // `cutime` and `cstime` (proc(5)) follow the name, which may contain spaces, and 13 other fields.
     const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1)?.split(' ') ?? []
     return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond || 0
   } catch {

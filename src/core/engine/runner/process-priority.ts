@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Linux accepts one such change per 100 ms from all unprivileged processes together. */
+/** Linux accepts one change of a session's niceness per 100 ms from all unprivileged processes together. */
 const busyWaitMs = 150
 const maxTries = 10
 
@@ -10,11 +10,11 @@ const maxTries = 10
  * Sets the niceness of a child that leads its own session, relative to all other processes.
  *
  * Linux divides processor time among sessions first and applies niceness only within one (`sched(7)`, "The autogroup
- * feature"): without a niceness for the session, the child would get as much as the host. Where the kernel has no such
- * groups, or control groups replace them, the process's own niceness counts.
+ * feature"): without a niceness for the session, the child would get as much as the host. Where the kernel has no
+ * autogroups, or control groups replace them, the niceness of the process counts.
  *
  * @param niceness -20 to 19; below 0 needs privileges.
- * @throws the system's error if one of them could not be set.
+ * @throws the system's error if either niceness could not be set.
  */
 export async function setSessionPriority(pid: number, niceness: number): Promise<void> {
   setPriority(pid, niceness)

@@ -12,11 +12,11 @@ import { RunGroup } from './run-group.js'
 import { checkInput, firstIssueText } from '../workflow/check-input.js'
 
 export interface ProcessRunnerOptions extends ChildOptions {
-  /** The workflow of an order without a module; such orders run in this process. */
+  /** Returns the workflow of an order without a module; such orders run in this process. */
   resolve(workflowId: string): Workflow
-  /** Child processes, each with one order at a time. Default: 1, as a network uses all cores but one anyway. */
+  /** Number of child processes, each with one order at a time. Default: 1, as a network uses all cores but one. */
   slots?: number
-  /** Added to the children's scheduling priority value, -20..19. Default: 10, so that the host stays responsive. */
+  /** Niceness of the children, -20..19. Default: 10, so that the host stays responsive. */
   niceness?: number
   logger?: Logger
 }
@@ -32,8 +32,8 @@ const optionsSchema = childOptionsSchema.extend({
 })
 
 /**
- * Runs orders in child processes, because inference blocks the thread that it runs on and cannot be stopped in a worker
- * thread without ending the host. Children start when first needed and stay warm; orders beyond the slots wait in line.
+ * Runs orders in child processes, because inference blocks its thread and cannot be stopped in a worker thread without
+ * ending the host. Children start when first needed and stay warm; orders beyond the slots queue.
  *
  * An idle child does not keep the host's process alive, and no child outlives it.
  *
@@ -47,7 +47,7 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   const { resolve, slots: count, ...child } = checked.data
   const logger = steadyLogger(child.logger ?? defaultLogger)
   const slots: ProcessSlot[] = []
-  // Last in, first out: the last one is the warmest.
+  // Last in, first out: the slot used last is the warmest.
   const free: ProcessSlot[] = []
   const shares = new Shares({ total: count, reserve: 0 })
   const runs = new RunGroup()

@@ -19,9 +19,9 @@ import {
 } from './protocol.js'
 
 const maxStderrLength = 8_000
-/** A killed process is gone in tens of milliseconds, unless a file operation in the kernel holds it. */
+/** A killed process exits within tens of milliseconds, unless a file operation blocks in the kernel. */
 const maxExitWaitMs = 2_000
-/** How long to wait for the last output of a dead child; a program that it started may hold its stderr open forever. */
+/** How long to wait for the last output of a dead child; a program that it started may keep its stderr open forever. */
 const maxLastWordsMs = 100
 
 export interface ChildSettings {
@@ -56,7 +56,7 @@ export class ProcessSlot {
   }
 
   /**
-   * One request at a time. Once it has settled, no process of the run is left that could write into the order's folder.
+   * Runs one request at a time. Once it settles, no process of the run is left that could write to the order's folder.
    */
   async run(request: HostRequest, options: RunOptions): Promise<WorkResult> {
     options.signal.throwIfAborted()
@@ -93,7 +93,7 @@ export class ProcessSlot {
     const { logger, startTimeoutMs } = this.#settings
     const detach = new AbortController()
     let isReady = this.#ready
-    // If the channel is already closed, the exit follows, which tells more.
+    // Errors are ignored: if the channel is already closed, the exit follows, which tells more.
     const tell = (message: HostMessage) => void child.send(message, () => {})
 
     return new Promise<WorkResult>((resolve, reject) => {
@@ -220,7 +220,7 @@ async function stepAnswer(steps: RunSteps | undefined, step: KeptStep | string):
 function hold(child: ChildProcess, held: boolean): void {
   const action = held ? 'ref' : 'unref'
   child[action]()
-  // Bun's channel has neither; `child` holds it there.
+  // Bun's channel has neither method; there, `child` alone suffices.
   const channel: Partial<NonNullable<ChildProcess['channel']>> | null | undefined = child.channel
   channel?.[action]?.()
   ;(child.stderr as Socket | null)?.[action]()
@@ -239,7 +239,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone.catch(() => {})
 }
 
-/** What V8 prints when its heap is full, or the watch for other memory: the same work would fill it again. */
+/** Printed by V8 when its heap is full, and by `watchProcess` for other memory: a retry would fill it again. */
 const memoryFull = /FATAL ERROR:.*(heap|memory|invalid (array|table) (length|size))/i
 
 function workerLost(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
@@ -267,8 +267,8 @@ const outOfBundles =
   'serverExternalPackages), and leave its folder in node_modules complete.'
 
 /**
- * The child has sent nothing yet. If it exits on its own now, it will do so every time; if the system ended it, it may
- * start later.
+ * The error for a child that ended before it was ready. A child that exits by itself does so every time; one that was
+ * killed may start later.
  */
 function startFailed(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
   if (cause !== undefined || child.exitCode === null) return workerLost(child, stderr, cause)

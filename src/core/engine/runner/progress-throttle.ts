@@ -1,8 +1,8 @@
 import type { WorkProgress } from '../ports/runner.js'
 
 /**
- * Passes on each new stage at once and, within a stage, at most one progress per `intervalMs`, always the latest.
- * `flush` passes on what is still pending.
+ * Sends each new stage at once and, within a stage, at most one progress per `intervalMs`, always the latest. `flush`
+ * sends a pending one.
  */
 export function throttleProgress(send: (progress: WorkProgress) => void, intervalMs: number) {
   let held: WorkProgress | undefined
@@ -26,7 +26,7 @@ export function throttleProgress(send: (progress: WorkProgress) => void, interva
     push(progress: WorkProgress): void {
       held = progress
       const waitMs = lastAt + intervalMs - performance.now()
-      // A stage may block the thread for seconds, so due progress is sent now, not by a timer.
+      // Due progress is sent now, not by a timer, because a stage may block the thread for seconds.
       if (waitMs <= 0 || progress.stage !== lastStage) flush()
       else timer ??= setTimeout(flush, waitMs)
     },

@@ -60,7 +60,7 @@ const failureSchema = z.object({
   message: z.string(),
   retryable: z.boolean(),
   details: z.record(z.string(), z.unknown()),
-  // The rest is for the operator alone.
+  // The other fields are for the operator only.
   stack: z.string(),
   cause: z.object({ name: z.string(), code: z.string().optional(), message: z.string(), stack: z.string() }).nullable(),
 })
@@ -84,7 +84,7 @@ export const hostMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('stored'), run: z.number() }),
   /** The run is about to end and must keep its work now. */
   z.object({ type: z.literal('handBack'), run: z.number() }),
-  /** What became of a request about a step. */
+  /** The answer to a request about a step. */
   z.object({ type: z.literal('stepAnswer'), run: z.number(), request: z.number(), answer: stepAnswerSchema }),
 ])
 export type HostRequest = { type: 'run'; order: WorkOrder } | { type: 'prepare'; module: string; settings: unknown }
@@ -94,16 +94,16 @@ export type HostMessage = (
   | { type: 'stepAnswer'; request: number; answer: StepAnswer }
 ) & { run: number }
 
-/** Of the run so far. */
+/** Processor time of the run so far. */
 const processorSeconds = z.number().nonnegative().default(0)
 
 /** Messages from the child to the host. */
 export const childMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready') }),
   z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema, processorSeconds }),
-  /** A part of the checkpoint is in the order's folder; the next one follows after `stored`. */
+  /** A part of the checkpoint is in the order's folder; the child sends the next one after `stored`. */
   z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
-  /** A step to be kept, or the name of a finished one whose result is wanted. */
+  /** A step to keep, or the name of a finished step whose result is requested. */
   z.object({
     type: z.literal('step'),
     run: z.number(),
@@ -152,13 +152,13 @@ export function errorOf(failure: Failure): StemworkError {
   return Object.assign(error, { stack: failure.stack })
 }
 
-/** The stack also contains the deeper causes. */
+/** A cause as plain JSON; its `stack` also contains the deeper causes. */
 function causeOf(cause: unknown): Failure['cause'] {
   if (!(cause instanceof Error)) return { name: 'Error', message: errorText(cause), stack: errorText(cause) }
   const { name, message } = cause
   const { code } = cause as NodeJS.ErrnoException
   return {
-    // A workflow may have assigned anything to them.
+    // A workflow may have assigned anything to these properties.
     name: String(name),
     code: typeof code === 'string' ? code : undefined,
     message: String(message),

@@ -6,20 +6,20 @@ import type { Workflow } from '../workflow/workflow.js'
 
 /** Large networks take some seconds to load from a slow disk. */
 const timeoutMs = 120_000
-/** How long a failed check is cached: health checks come every few seconds. */
+/** How long a failed check is cached, because health checks run every few seconds. */
 const retryMs = 30_000
 
 export interface ReadinessOptions {
   runner: Runner
   workflows: readonly Workflow[]
   logger: Logger
-  /** Milliseconds that only rise. Default: `performance.now`. */
+  /** A monotonic clock, in milliseconds. Default: `performance.now`. */
   clock?: () => number
 }
 
 /**
- * Which workflows can run in this process: a child has started once, and each workflow has loaded what it needs. One
- * that lacks something is unavailable, and the others run.
+ * Checks which workflows can run in this process: a child has started, and each workflow has loaded its dependencies. A
+ * workflow that lacks one is unavailable, and the others run.
  */
 export class Readiness {
   readonly #options: Required<ReadinessOptions>
@@ -32,10 +32,10 @@ export class Readiness {
   }
 
   /**
-   * Checked once; later calls return the result. What failed is checked again after 30 s, or at once with `again`.
-   * Resolves when any workflow can run.
+   * Resolves when any workflow can run. Checks once; later calls return the result. A failed check is repeated after
+   * 30 s, or at once with `again`.
    *
-   * @throws StemworkError with the remedy, when none can.
+   * @throws StemworkError with the remedy, if no workflow can run.
    */
   check({ again = false } = {}): Promise<void> {
     const { clock } = this.#options
@@ -49,19 +49,19 @@ export class Readiness {
     return this.#last
   }
 
-  /** The next call checks again. */
+  /** Makes the next call check again. */
   forget(): void {
     this.#last = undefined
     this.#failedAt = undefined
   }
 
-  /** The workflows that the last check did not rule out. Checks the others again when it is time. */
+  /** The workflows that the last check did not rule out. Also repeats a failed check once its cache time has passed. */
   runnable(): string[] {
     if (this.#failures.size > 0) void this.check().catch(() => {})
     return this.#options.workflows.map(({ id }) => id).filter((id) => !this.#failures.has(id))
   }
 
-  /** @throws StemworkError `WORKFLOW_UNAVAILABLE` if the last check ruled it out. */
+  /** @throws StemworkError `WORKFLOW_UNAVAILABLE` if the last check ruled the workflow out. */
   requireRunnable(id: string): void {
     this.runnable()
     if (!this.#failures.has(id)) return
@@ -80,7 +80,7 @@ export class Readiness {
     const known = new Map<Workflow, Promise<unknown>>()
     for (const workflow of workflows) {
       for (const part of workflow.composition?.steps.map((step) => step.workflow) ?? [workflow]) {
-        // Steps of several workflows may be the same one.
+        // Several workflows may share a step.
         const failure = known.get(part) ?? this.#prepare(part).then(() => undefined, throughUnlessAll)
         known.set(part, failure)
         const error = await failure
@@ -107,13 +107,13 @@ export class Readiness {
   }
 }
 
-/** An error that keeps every workflow from running is not the failure of one. */
+/** Returns the failure of a single workflow, and throws an error that keeps all workflows from running. */
 function throughUnlessAll(error: unknown): unknown {
   if (StemworkError.is(error) && (error.code === 'RUNNER_UNAVAILABLE' || error.code === 'SHUTTING_DOWN')) throw error
   return error
 }
 
-/** A failed check as text for health checks, which may be public: without paths and stacks. */
+/** Describes a failed check for health checks, which may be public: without paths and stacks. */
 export function unreadyText(error: unknown): string {
   return StemworkError.is(error) ? error.message : 'The log says why.'
 }

@@ -1,25 +1,25 @@
 import { chmod, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Name of an output's file in the folder of its run. */
+/** Name of an output's file in the run's folder. */
 export function outputFile(name: string, fileName: string): string {
   return `output.${name}.${fileName}`
 }
 
 /**
- * Its name while the file is written from start to end. What is written stays as it is, except for the lengths in its
- * header.
+ * Name of an output's file while it is written from start to end. Written bytes do not change, except for the lengths
+ * in the header.
  */
 export function growingOutputFile(name: string, fileName: string): string {
   return `${outputFile(name, fileName)}.part`
 }
 
-/** Peaks of that file, as far as it is written, where the workflow keeps them. */
+/** Name of the file with the peaks of a growing output so far, if the workflow writes them. */
 export function growingPeaksFile(name: string, fileName: string): string {
   return `${growingOutputFile(name, fileName)}.peaks`
 }
 
-/** Removes the folder of a run, or of all of a process, even if a program has left folders that may not be written. */
+/** Removes the folder of a run, or of all runs of a process, even if a program left read-only folders in it. */
 export async function removeFolder(path: string): Promise<void> {
   const remove = () => rm(path, { recursive: true, force: true, maxRetries: 3 })
   await remove().catch(async (error: unknown) => {

@@ -1,6 +1,6 @@
 import { shuttingDown } from '../errors.js'
 
-/** The runs of one runner: all end when it closes. */
+/** The runs of one runner; closing the group aborts them all. */
 export class RunGroup {
   readonly #runs = new Set<AbortController>()
   #closed = false

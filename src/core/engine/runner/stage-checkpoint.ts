@@ -5,8 +5,8 @@ import type { RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import type { Checkpoint } from '../workflow/checkpoint.js'
 
 /**
- * The longer an attempt runs, the less often it keeps a part: after this share of its time, but at most this many times
- * `everyMs`.
+ * The longer an attempt runs, the less often it keeps a part: the pause between two parts is this share of its time,
+ * but at most this many times `everyMs`.
  */
 const shareOfWork = 0.025
 const longestPause = 30
@@ -16,7 +16,7 @@ export function partName(part: number): string {
   return `checkpoint-${part}`
 }
 
-/** The checkpoint as seen by the stages of one run. One part at a time is being sent to the host. */
+/** The checkpoint as seen by the stages of one run. Parts are sent to the host one at a time. */
 export function stageCheckpoint(
   directory: string,
   { parts, afterMs, everyMs, maxBytes }: NonNullable<WorkOrder['checkpoint']>,
@@ -83,7 +83,7 @@ export function stageCheckpoint(
   }
 }
 
-/** For runs that keep nothing. @param directory of the run */
+/** The checkpoint of a run that keeps nothing. @param directory of the run */
 export function noCheckpoint(directory: string): Checkpoint {
   return {
     parts: [],
@@ -96,9 +96,9 @@ export function noCheckpoint(directory: string): Checkpoint {
 }
 
 /**
- * The path of a file in the run's folder, to which relative paths refer.
+ * The absolute path of a file in the run's folder; relative paths start there.
  *
- * @throws StemworkError `INTERNAL_ERROR` for one elsewhere: what is kept is moved, and what is not is removed.
+ * @throws StemworkError `INTERNAL_ERROR` for a file elsewhere, because `keep` moves or removes the file.
  */
 async function fileOfRun(directory: string, path: string): Promise<string> {
   const file = resolve(directory, path)

@@ -2,8 +2,8 @@ import type { WorkProgress } from '../ports/runner.js'
 import type { Stage } from '../workflow/workflow.js'
 
 /**
- * Turns the progress within a stage into the progress of the whole run, by the stages' weights. Reports only increases;
- * fractions outside 0..1 are clamped.
+ * Converts the progress within a stage to that of the whole run, by the stages' weights. Never reports a decrease;
+ * clamps fractions to 0..1.
  */
 export function stageProgress(stages: readonly Stage[], onProgress: (progress: WorkProgress) => void) {
   let total = 0

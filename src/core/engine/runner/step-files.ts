@@ -6,7 +6,7 @@ import type { InputFile, StepResult } from '../ports/runner.js'
 import type { RunContext, StepFile } from '../workflow/steps.js'
 
 /**
- * The files that a function returned, as outputs: copies, because what a step made may not be changed.
+ * Publishes the files that a function returned as outputs. Copies them, because the files of a step must not change.
  *
  * @param pathOf where an output belongs
  */
@@ -16,7 +16,7 @@ export async function publishFiles(
 ): Promise<void> {
   for (const [output, file] of Object.entries(returned ?? {})) {
     if (file === undefined) continue
-    // Any other object may come from a client, with the path of any file of the host.
+    // Any other object may come from a client and contain the path of any file of the host.
     if (!(file instanceof KeptFile || file instanceof MadeFile))
       throw wrongSteps(`The function returned something other than a file of a step as its output "${output}".`)
     await copyFile(file.path, pathOf(output), constants.COPYFILE_FICLONE)
@@ -25,7 +25,7 @@ export async function publishFiles(
 
 export type RunFunction = (context: RunContext) => Promise<Readonly<Record<string, StepFile | undefined>> | void>
 
-/** A file that a step made, and its mark in the JSON that is kept. */
+/** A file that a step made; in JSON, it becomes a mark. */
 export class MadeFile implements StepFile {
   readonly name: string
   readonly path: string
@@ -59,7 +59,7 @@ interface FileMark {
   $file: string
 }
 
-/** The value as JSON, and the files that it contains. */
+/** Converts a step's return value to JSON, and finds the files in it. */
 export async function asKept(name: string, made: unknown): Promise<StepResult> {
   const files = new Map<string, MadeFile>()
   const json = jsonOf(name, made, files)
@@ -78,7 +78,7 @@ export async function asKept(name: string, made: unknown): Promise<StepResult> {
   return { value: json === undefined ? null : JSON.parse(json), files: kept }
 }
 
-/** @throws StemworkError for a value that JSON does not have, such as a BigInt or a circle. */
+/** @throws StemworkError for a value that JSON cannot represent, such as a BigInt or a circular reference. */
 function jsonOf(name: string, made: unknown, files: Map<string, MadeFile>): string | undefined {
   try {
     return JSON.stringify(made, function (this: Record<string, unknown>, key, value: unknown) {
@@ -95,7 +95,7 @@ function jsonOf(name: string, made: unknown, files: Map<string, MadeFile>): stri
   }
 }
 
-/** The value with its files in their places. */
+/** Replaces the marks in a value with their files. */
 export function withFiles(value: unknown, files: Readonly<Record<string, InputFile>>): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((each) => withFiles(each, files))
@@ -110,7 +110,7 @@ function isMark(value: object): value is FileMark {
   return '$file' in value && typeof value.$file === 'string' && Object.keys(value).length === 1
 }
 
-/** For a mistake in a workflow's function; clients do not see the message. */
+/** The error for a mistake in a workflow's function; clients do not see the message. */
 export function wrongSteps(message: string): StemworkError {
   const { code, message: shown } = internalError(undefined)
   return new StemworkError(code, shown, { cause: new Error(message) })

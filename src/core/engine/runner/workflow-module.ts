@@ -4,10 +4,10 @@ import { isWorkflow, type Workflow } from '../workflow/workflow.js'
 const workflows = new Map<string, Promise<Workflow>>()
 
 /**
- * The workflow that the module's default export, `(settings) => workflow`, makes. Created once per process and
- * settings, so a loaded network stays warm between runs.
+ * Returns the workflow that the module's default export, `(settings) => workflow`, makes. It is made once per process
+ * and settings, so a loaded network stays warm between runs.
  *
- * @throws StemworkError as the module throws it, else `INTERNAL_ERROR`
+ * @throws the module's StemworkError, otherwise `INTERNAL_ERROR`
  */
 export function workflowFromModule(module: string, settings: unknown): Promise<Workflow> {
   const key = JSON.stringify([module, settings])
@@ -36,7 +36,7 @@ async function load(module: string, settings: unknown): Promise<Workflow> {
   return workflow
 }
 
-/** The host may run TypeScript by a loader that its children do not have. */
+/** Adds a remedy for TypeScript modules, which the host may run with a loader that its children lack. */
 function withRemedy(error: unknown): unknown {
   if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ERR_UNKNOWN_FILE_EXTENSION') return error
   const remedy = "Build the module, or give the children a loader: child: { nodeArguments: ['--import', 'tsx'] }."

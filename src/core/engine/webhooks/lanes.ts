@@ -1,6 +1,6 @@
 import { Shares } from '../limits/shares.js'
 
-/** Most receivers answer within this time. One that takes longer leaves its lane to others. */
+/** Most receivers answer within this time. A request that takes longer moves to a slow lane. */
 export const slowAfterMs = 250
 
 interface LaneLimits {
@@ -10,11 +10,11 @@ interface LaneLimits {
 }
 
 /**
- * The requests to webhook receivers, divided by application. Those to receivers that do not answer soon have lanes of
- * their own, so that any number of these delays a message of another application by a moment only.
+ * Divides the requests to webhook receivers among applications. Requests to slow receivers move to separate lanes, so
+ * that any number of them delays the messages of other applications only briefly.
  */
 export class Lanes {
-  /** All requests, in whichever lane. */
+  /** All requests, in any lane. */
   readonly #requests: Shares
   readonly #lanes: Shares
   readonly #slow: Shares
@@ -31,7 +31,7 @@ export class Lanes {
     return this.#lanes.total - this.#lanes.held
   }
 
-  /** Applications that have lanes and get no more now. */
+  /** Applications that hold lanes and can get no more now. */
   get full(): string[] {
     return [...new Set([...this.#requests.full, ...this.#lanes.full, ...this.#slow.full])]
   }
@@ -49,7 +49,7 @@ export class Lanes {
   /**
    * Does the work in a lane, if the application has room.
    *
-   * @param work has to end soon after the signal fires: the lane is taken away
+   * @param work must end soon after its signal fires, because the lane is revoked
    */
   async run<Result>(app: string, work: (signal: AbortSignal) => Promise<Result>): Promise<Result | undefined> {
     const lane = this.hasRoom(app) ? this.#lanes.tryTake(app) : undefined

@@ -9,21 +9,21 @@ interface SenderPorts extends PostPorts, Pick<SharedParts, 'events'> {
   jobs: Pick<JobStore, 'documents'>
 }
 
-/** The record that carries a message, as far as its sending changes it. */
+/** The changes that a sender makes to the record that carries a message. */
 export interface MessageCarrier {
-  /** Claims the next attempt. @returns false if another process has it; else the data to send */
+  /** Claims the next attempt. @returns the data to send; false if another process has the attempt */
   begin(retryInMs: number | null): Promise<object | false>
   end(outcome: Delivery['outcome'], status: number | null): Promise<unknown>
-  /** Without counting an attempt. */
+  /** Postpones the next attempt without counting one. */
   defer(delayMs: number): Promise<unknown>
 }
 
-/** When a message that lost its lane is due again. */
+/** Delay after which a message that lost its lane is due again. */
 const againAfterMs = 5000
 
 export type MessageSender = ReturnType<typeof messageSender>
 
-/** Sends webhook messages of jobs and batches, one attempt at a time, in lanes and under the breakers of receivers. */
+/** Sends webhook messages of jobs and batches, one attempt at a time, within lanes and circuit breakers. */
 export function messageSender(ports: SenderPorts, post = postMessage) {
   const lanes = new Lanes(ports.options.webhooks)
   const receivers = receiverBreakers({ ...ports, documents: ports.jobs.documents })
@@ -34,16 +34,16 @@ export function messageSender(ports: SenderPorts, post = postMessage) {
     get isClosed() {
       return closed.signal.aborted
     },
-    /** Gives up the requests in flight; their messages stay due. */
+    /** Aborts the requests in flight; their messages stay due. */
     close: () => closed.abort(),
     send,
   }
 
   /**
-   * Makes the next attempt, if the receiver is due for one. `onWritten` is called once the message is not due any more.
+   * Makes the next attempt, if the receiver's breaker admits it. Calls `onWritten` once the message is no longer due.
    *
    * @param laneSignal fires when the message loses its lane
-   * @returns how many requests were made
+   * @returns the number of requests made
    */
   async function send(
     message: Omit<Message, 'data'>,
@@ -66,7 +66,7 @@ export function messageSender(ports: SenderPorts, post = postMessage) {
     const signal = AbortSignal.any([closed.signal, laneSignal])
     const status = await post({ ...message, data }, ports, signal)
     if (status === null && signal.aborted) {
-      // Given up by this side: that says nothing about the receiver.
+      // Aborted by this side, so it is not a failure of the receiver.
       await carrier.defer(jittered(againAfterMs))
       return 1
     }

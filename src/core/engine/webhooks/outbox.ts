@@ -15,8 +15,8 @@ export type Outbox = ReturnType<typeof webhookOutbox>
 
 /**
  * Sends the webhook messages that jobs carry. A message is stored in the job's record with the change that it reports,
- * so a crash loses none. A receiver may get one twice and recognises it by `webhook-id`. Applications take turns, one
- * message each.
+ * so a crash loses none. A receiver may get a message twice and recognizes it by `webhook-id`. Applications take turns,
+ * one message each.
  */
 export function webhookOutbox({ jobs, sender, logger }: OutboxPorts) {
   const { lanes } = sender
@@ -24,15 +24,15 @@ export function webhookOutbox({ jobs, sender, logger }: OutboxPorts) {
   const served = new Set<string>()
   /** Jobs that are being handled and are still due. */
   const begunJobs = new Set<string>()
-  /** Jobs that stay due although they were handled since the last call of `send`, as when the store is unavailable. */
+  /** Jobs handled since the last call of `send` that may still be due, for example because the store is unavailable. */
   const stuck = new Set<string>()
   let sending: Promise<number> | undefined
   let again = false
-  /** Called when a message has ended, and by each call of `send`. */
+  /** Called when a message was handled, and by each call of `send`. */
   let onChange: () => void = () => {}
   return { send, close }
 
-  /** Sends all due messages. A call while messages are being sent checks again for due ones. */
+  /** Sends all due messages. A call during a send makes it check again for due messages. */
   function send(): Promise<number> {
     again = true
     onChange()
@@ -40,14 +40,14 @@ export function webhookOutbox({ jobs, sender, logger }: OutboxPorts) {
     return sending
   }
 
-  /** Gives up the requests in flight; their messages stay due. */
+  /** Aborts the requests in flight; their messages stay due. */
   async function close(): Promise<void> {
     sender.close()
     onChange()
     await sending?.catch(() => {})
   }
 
-  /** A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. */
+  /** A sliding window: a message starts as soon as another was handled, so a slow receiver does not block others. */
   async function sendAllDue(): Promise<number> {
     let running = 0
     let sent = 0
@@ -71,7 +71,7 @@ export function webhookOutbox({ jobs, sender, logger }: OutboxPorts) {
     }
   }
 
-  /** Starts with the messages whose turn it is, as far as lanes are free. */
+  /** Starts the messages of the applications that are next in turn, while lanes are free. */
   async function begin(): Promise<Promise<number>[]> {
     if (lanes.free === 0) return []
     const begun = await beginRound()
@@ -126,7 +126,7 @@ export function webhookOutbox({ jobs, sender, logger }: OutboxPorts) {
       )
       return 0
     } finally {
-      // Not written: it may still be due.
+      // The outcome was not written, so the job may still be due.
       if (begunJobs.delete(id)) stuck.add(id)
     }
   }

@@ -8,12 +8,12 @@ import type { SharedParts } from '../engine-parts.js'
 
 export type PostPorts = Pick<SharedParts, 'clock' | 'applications' | 'options' | 'logger'>
 
-/** A message, and what it is about. */
+/** A webhook message, and the job or batch that it reports. */
 export interface Message {
   app: string
   delivery: Delivery
   data: object
-  /** What the log calls it. */
+  /** The job or batch, for the log. */
   about: { jobId: string } | { batch: string }
   /** The trace of the job or batch, which the span continues. */
   trace?: TraceContext | null
@@ -76,7 +76,7 @@ async function post(
       },
       body: Buffer.from(payload),
       signal: AbortSignal.any([AbortSignal.timeout(options.webhooks.timeoutMs), signal]),
-      // Only the status counts.
+      // Only the status matters.
       maxBytes: Infinity,
       policy: options.fetch,
       maxRedirects: 0,
@@ -94,14 +94,14 @@ async function post(
   }
 }
 
-/** The outcome of an attempt. @param isLast whether no other follows */
+/** The outcome of an attempt. @param isLast whether no attempt follows */
 export function outcomeOf(status: number | null, isLast: boolean): Delivery['outcome'] {
   if (status !== null && status >= 200 && status < 300) return 'delivered'
   if (status === 410) return 'gone'
   return isLast ? 'given_up' : 'pending'
 }
 
-/** Up to 20 % later, so that messages that failed together do not come back together. */
+/** Adds up to 20 % to a delay, so that messages that failed together are not retried together. */
 export function jittered(delayMs: number): number {
   return Math.round(delayMs * (1 + Math.random() * 0.2))
 }

@@ -17,16 +17,16 @@ interface ReceiversParts extends Pick<SharedParts, 'clock' | 'events' | 'options
   documents: DocumentStore
 }
 
-/** Where a message goes. */
+/** The receiver's URL of a message, and its application. */
 export interface Target {
   app: string
   url: string
 }
 
 const kind = 'receiver'
-/** A failing receiver is forgotten after this time without a message. */
+/** The record of a failing receiver expires after this time without a message. */
 const keptMs = 90 * 24 * 60 * 60 * 1000
-/** More lost races than can happen in practice. */
+/** More lost races than occur in practice. */
 const mostTries = 20
 const mostRead = 1000
 const mostListed = 100
@@ -34,13 +34,13 @@ const mostListed = 100
 export type Receivers = ReturnType<typeof receiverBreakers>
 
 /**
- * A breaker for each receiver, an origin of one application. All processes share it: a document while the receiver
- * fails, and none otherwise.
+ * A circuit breaker for each receiver, which is an origin of one application. All processes share it: a document while
+ * the receiver fails, none otherwise.
  */
 export function receiverBreakers({ clock, documents, options: { webhooks }, events, logger }: ReceiversParts) {
   return { admit, succeeded, failed, list, bytes, enable }
 
-  /** What a message to this receiver does now. `trial` is granted to one message of all processes. */
+  /** Decides on a message to this receiver. `trial` is granted to one message among all processes. */
   async function admit({ app, url }: Target): Promise<Admission> {
     const found = await read(app, originOf(url))
     const now = await clock.time()
@@ -57,7 +57,7 @@ export function receiverBreakers({ clock, documents, options: { webhooks }, even
     if (await read(app, origin)) await documents.delete(kind, keyOf(app, origin))
   }
 
-  /** @param status what it answered; null: it could not be reached */
+  /** @param status the receiver's status; null: it could not be reached */
   async function failed({ app, url }: Target, status: number | null): Promise<void> {
     const { disableAfterMs } = webhooks
     const origin = originOf(url)
@@ -74,7 +74,7 @@ export function receiverBreakers({ clock, documents, options: { webhooks }, even
     }
   }
 
-  /** Those of the application that are failing, disabled ones first, then those that have failed longest. */
+  /** Failing receivers of the application: disabled ones first, then paused ones, each by the time they have failed. */
   async function list(app: string): Promise<FailingReceiver[]> {
     const prefix = keyOf(app, '')
     const found = await documents.list(kind, { limit: mostRead, after: prefix })
@@ -85,12 +85,12 @@ export function receiverBreakers({ clock, documents, options: { webhooks }, even
       .slice(0, mostListed)
   }
 
-  /** About what the records of an application's failing receivers take in the store. */
+  /** Approximate bytes of the records of an application's failing receivers. */
   function bytes(app: string, turn?: Turn): Promise<number> {
     return documentBytes(documents, { kind, prefix: keyOf(app, '') }, turn)
   }
 
-  /** Lets it get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */
+  /** Resumes the messages to a receiver. @throws StemworkError `NOT_FOUND` if it is not failing. */
   async function enable(app: string, origin: string): Promise<void> {
     if (!(await read(app, origin)))
       throw new StemworkError(
@@ -114,7 +114,7 @@ function documentOf(receiver: FailingReceiver) {
   return { kind, key: keyOf(receiver.app, receiver.origin), value: receiver, ttlMs: keptMs }
 }
 
-/** All keys of an application share a prefix, whatever its id is. */
+/** Hashed, so that all keys of an application share a prefix, whatever characters its id has. */
 function keyOf(app: string, origin: string): string {
   return `${hash('sha256', app)}/${origin === '' ? '' : hash('sha256', origin)}`
 }

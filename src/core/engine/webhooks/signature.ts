@@ -3,8 +3,8 @@ import { invalidOptions } from '../errors.js'
 
 /**
  * Headers that sign a webhook message by the Standard Webhooks specification 1.0 (symmetric, `v1`): base64 of
- * HMAC-SHA256 over `<id>.<timestamp>.<payload>`, keyed with the bytes after `whsec_`. There is a signature for each
- * secret; a receiver needs only one of them.
+ * HMAC-SHA256 over `<id>.<timestamp>.<payload>`, keyed with the bytes after `whsec_`. There is one signature for each
+ * secret; a receiver accepts the message if any of them matches.
  *
  * @param sentAt epoch milliseconds of this attempt; the header carries seconds.
  */

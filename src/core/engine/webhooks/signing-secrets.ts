@@ -3,8 +3,8 @@ import type { Application } from '../ports/application-store.js'
 import { secretKey } from './signature.js'
 
 /**
- * The secrets that sign the events of an application's jobs: its own, two of them during a rotation, or else one
- * derived from the service's secret. Empty: there is none.
+ * The secrets that sign the events of an application's jobs: its own, of which there are two during a rotation,
+ * otherwise one derived from the service's secret. Empty: there is none.
  *
  * @param now epoch milliseconds
  */
@@ -20,7 +20,7 @@ export function signingSecrets(
 }
 
 /**
- * The webhook secret of an application that has none of its own, for its receivers: HMAC-SHA256 over its id, keyed with
+ * Derives the webhook secret of an application without its own, for its receivers: HMAC-SHA256 over its id, keyed with
  * the service's secret. It cannot be used to forge events for other applications.
  *
  * @param serviceSecret the option `webhooks.secret`

@@ -15,38 +15,38 @@ import {
 } from './worker.js'
 
 /**
- * The periodic work of workers is spread out: each does it once in this time multiplied by the number of workers. So a
- * thousand idle ones put no more load on the store than a hundred.
+ * Spreads out the periodic work of workers: each does it once in this time multiplied by the number of workers. So a
+ * thousand idle workers put no more load on the store than a hundred.
  */
 export const roundMsPerWorker = 120
 /** Missed beats before a worker counts as dead. */
 const beatsToLive = 3
 const mostWorkers = 20_000
 const perPage = 1000
-/** Health checks, metrics and waiting clients ask often. */
+/** Cached, because health checks, metrics and waiting clients read it often. */
 const rememberedMs = 2_000
-/** Asked with each job, to choose whom to wake; a wrong answer costs a tenth of a second. */
+/** Cached, because each job needs it to choose the workers to wake; a stale list costs a tenth of a second. */
 const knownMs = 15_000
-/** As long as a child process keeps its models by default (`child.idleMs`). */
+/** Equals the default time for which a child process keeps its models (`child.idleMs`). */
 const warmMs = 600_000
-/** How long an order to a worker that has since died is kept. */
+/** How long an operator's order is kept if the worker has died. */
 const orderMs = 600_000
 const orderTries = 5
-/** A store that takes longer to remove an entry does not answer. */
+/** A store that takes longer to remove an entry counts as unavailable. */
 const removalMs = 1_500
 /** Number of jobs in the moving average. */
 const rememberedJobs = 50
 
 export interface RegistryParts extends Pick<SharedParts, 'jobs' | 'logger'> {
-  /** What this process reports about itself as a worker. */
+  /** Facts that this process reports about itself as a worker. */
   self(): Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
   running(): number
-  /** An operator has ordered this worker to take jobs, or not to. */
+  /** Called when an operator has changed whether this worker takes jobs. */
   onState(state: WorkerState): void
   beatMs: number
 }
 
-/** The live workers: each renews its own document, which expires otherwise. */
+/** The live workers: each renews its document, which expires otherwise. */
 export class WorkerRegistry {
   readonly #parts: RegistryParts
   readonly #key: string
@@ -64,15 +64,15 @@ export class WorkerRegistry {
   #beating: Promise<void> = Promise.resolve()
   /** The workers, slightly delayed. */
   readonly recent = remembered(() => this.workers(), rememberedMs)
-  /** The workers as they were known lately. */
+  /** The workers, up to 15 s old. */
   readonly known = remembered(() => this.workers(), knownMs)
-  /** Waiting and running jobs, and who can take them; slightly delayed. */
+  /** Waiting and running jobs, and the workers that can take them; slightly delayed. */
   readonly pools = remembered(() => this.#readPools(), rememberedMs)
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
     this.#beatMs = parts.beatMs
-    // Two engines may have the same name.
+    // The address distinguishes engines with the same name.
     this.#key = `${parts.self().owner.slice(0, 300)}#${this.address}`
   }
 
@@ -81,7 +81,7 @@ export class WorkerRegistry {
     this.#beatLater()
   }
 
-  /** Sets how many workers there are: the more, the less often each reports. */
+  /** Sets the number of workers: the more there are, the less often each reports. */
   setFleet(workers: number): void {
     this.#beatMs = Math.max(this.#parts.beatMs, workers * roundMsPerWorker)
   }
@@ -93,7 +93,7 @@ export class WorkerRegistry {
     }, this.#beatMs).unref()
   }
 
-  /** Removes this worker from the list. Returns whether the store answered; without it, the entry expires. */
+  /** Removes this worker from the list. Returns whether the store answered; if not, the entry expires. */
   async stop(): Promise<boolean> {
     if (this.#timer === undefined) return true
     clearTimeout(this.#timer)
@@ -120,7 +120,7 @@ export class WorkerRegistry {
   async workers(): Promise<Worker[]> {
     const found: Worker[] = []
     for await (const { value } of this.#documents()) {
-      // Ignores workers that a newer version wrote in another form.
+      // Skips entries that a newer version wrote in another form.
       const worker = workerSchema.safeParse(value)
       if (worker.success) found.push(worker.data)
       if (found.length === mostWorkers) break
@@ -147,16 +147,16 @@ export class WorkerRegistry {
   }
 
   /**
-   * Lets all workers of this name take jobs, or not.
+   * Sets the state of all workers with this name.
    *
-   * @returns how many there are @throws the store's error
+   * @returns how many were found @throws the store's error
    */
   async setState(owner: string, state: WorkerState): Promise<number> {
     const { documents } = this.#parts.jobs
     let found = 0
     for await (const { key } of this.#documents()) {
       for (let tries = 0; tries < orderTries; tries++) {
-        // A heartbeat may be written in between.
+        // A heartbeat may change the document in between.
         const known = await documents.get(workerKind, key)
         const worker = workerSchema.safeParse(known?.value).data
         if (!known || worker?.owner !== owner) break
@@ -204,7 +204,7 @@ export class WorkerRegistry {
     }
   }
 
-  /** Somebody else has written this worker's document, or it has expired. */
+  /** Obeys an operator's order, after this worker's document was changed by another process or has expired. */
   async #obey(): Promise<void> {
     const found = await this.#parts.jobs.documents.get(workerKind, this.#key)
     this.#version = found?.version ?? 0

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { issueWords } from './issue-words.js'
 import { nearest } from './nearest.js'
 
-/** Thousands of unknown names need not all be listed. */
+/** Bounds the list: input may have thousands of unknown names. */
 const mostNamed = 3
 
 export interface InputIssue {
@@ -11,8 +11,8 @@ export interface InputIssue {
 }
 
 /**
- * Checks what a client sent, with messages of our own: a missing value is called missing, and an unknown name comes
- * with the one that was probably meant, or the known ones.
+ * Checks a client's input, with our own messages: a missing value is called missing, and an unknown name is reported
+ * with the nearest name or the known ones.
  */
 export function checkInput<Schema extends z.ZodType>(
   schema: Schema,
@@ -42,7 +42,7 @@ function unknownNames(issue: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType
   ]
 }
 
-/** The schema of what is at this path, without defaults around it. */
+/** The schema at this path, without wrappers such as defaults. */
 function memberAt(schema: z.ZodType | undefined, path: readonly PropertyKey[]): z.ZodType | undefined {
   let member = schema
   for (const key of path)
@@ -66,7 +66,7 @@ export function shapeOf(schema: z.ZodType | undefined): Record<string, z.ZodType
   return schema instanceof z.ZodObject ? schema.shape : undefined
 }
 
-/** The part of a zod error, or of what `checkInput` found, that is read here. */
+/** The common part of a zod error and of a result of `checkInput`. */
 interface SchemaError {
   issues: readonly { path: readonly PropertyKey[]; message: string }[]
 }
@@ -81,7 +81,7 @@ export function firstIssueText(error: SchemaError, whole: string): string {
   return issueTexts(error, whole)[0] ?? `${whole}: is not valid`
 }
 
-/** ` "service/mine"`: the id of what should have one; nothing where it has none. */
+/** The id of a definition as ` "service/mine"`; empty if it has none. */
 export function idWords(value: unknown): string {
   const { id } = (value ?? {}) as { id?: unknown }
   return id === undefined ? '' : ` ${JSON.stringify(id)}`

@@ -29,54 +29,54 @@ const compositionSchema = z.strictObject({
 
 /** A step as a composition declares it. */
 export interface StepDefinition {
-  /** The workflow to run, or the ID of one that is passed to `composeWorkflow`. */
+  /** The workflow to run, or the id of one that is passed to `composeWorkflow`. */
   workflow: Workflow | string
   /**
-   * Where its input files come from, by the name of its input: `"<step>.<output>"`, or the name of an input of the
-   * composition. Default: the composition's input with the same name.
+   * Sources of the step's inputs, by input name: `"<step>.<output>"`, or the name of an input of the composition.
+   * Default: the composition's input with the same name.
    */
   inputs?: Record<string, string>
-  /** Its other params, unless a job sets them. */
+  /** The step's other params, unless a job sets them. */
   params?: Record<string, unknown>
   /** Share of the progress, relative to the other steps. Default: 1. */
   weight?: number
   /**
    * How the step is run and retried; finished steps keep their results. Omitted values come from its workflow
-   * (`policy`), then from the defaults for all workflows; `timeoutMs` defaults to that of the job. The host's
-   * `policies` for its workflow override it. The job keeps its slot on the worker between attempts.
+   * (`policy`), then from the defaults for all workflows; `timeoutMs` defaults to the job's. The host's `policies` for
+   * its workflow override this policy. The job keeps its slot on the worker between attempts.
    */
   policy?: WorkflowPolicy
-  /** Whether the job continues if it fails; `details.failed` says why it failed. Default: false. */
+  /** Whether the job continues if the step fails; `details.failed` says why it failed. Default: false. */
   mayFail?: boolean
 }
 
-/** A workflow made of others: plain data, except that `steps.<name>.workflow` may be a workflow instead of an ID. */
+/** A workflow of workflows: plain data, except that `steps.<name>.workflow` may be a workflow instead of an id. */
 export interface Composition {
   id: string
   name: string
   description: string
   /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
   inputs?: string[]
-  /** Params that a job may set, each with the param of a step that it sets: `{ format: 'encode.format' }`. */
+  /** Params that a job may set, each with the step param to which it is passed: `{ format: 'encode.format' }`. */
   params?: Record<string, string>
   steps: Record<string, StepDefinition>
   /** The published outputs, each from an output of a step: `{ vocals: 'encode.audio' }`. */
   outputs: Record<string, string>
   /**
-   * How its jobs are run and retried after a step failed for good or the worker was lost; the host's `policies`
+   * How its jobs are run, and retried after a step has failed finally or the worker was lost; the host's `policies`
    * override it.
    */
   policy?: WorkflowPolicy
 }
 
-/** A placeholder: files of earlier steps are local, but a step's params need an address. */
+/** A placeholder: files of earlier steps are local, but a step's params need a URL. */
 const localAddress = 'http://localhost/'
 
 /**
  * Combines several workflows, whose inputs may be outputs of others, into one. Names, missing inputs and cycles are
- * checked here; whatever depends on a job's params is checked at submission.
+ * checked here; conditions that depend on a job's params are checked at its submit.
  *
- * @param options `workflows` are those that steps name by ID, so that a composition can be JSON
+ * @param options `workflows`: those that steps name by id, so that a composition can be JSON
  * @example
  * composeWorkflow({
  *   id: 'service/vocals-flac', name: 'Vocals', description: 'The vocals as FLAC, and their loudness.',
@@ -127,7 +127,7 @@ export function composeWorkflow<const Id extends string>(
 type Checked = z.output<typeof compositionSchema>
 type Problem = (text: string) => StemworkError
 
-/** The steps in their order, and the output of a step behind each published output. */
+/** The steps in their order, and for each published output the output of a step. */
 interface Composed {
   steps: Step[]
   outputs: Record<string, Reference>
@@ -188,7 +188,7 @@ function isOptional(workflow: Workflow, input: string): boolean {
   return shapeOf(workflow.params)?.[input]?.safeParse(undefined).success ?? false
 }
 
-/** Where an input of a step comes from: an output of another step, or an input of the composition. */
+/** The source of a step's input: an output of another step, or an input of the composition. */
 function sourceOf(
   stepId: string,
   input: string,
@@ -237,7 +237,7 @@ function paramsSchema(
   })
 }
 
-/** What the first step that takes an input of the composition says of it: its description, and what clients need. */
+/** The schema's description and other facts of a composition's input, from the first step that uses it. */
 function factsOf({ steps }: Composed, input: string): Record<string, unknown> {
   for (const { workflow, inputs } of steps)
     for (const [its, from] of Object.entries(inputs))
@@ -250,7 +250,7 @@ function factsOf({ steps }: Composed, input: string): Record<string, unknown> {
 
 type Issue = [path: PropertyKey[], message: string]
 
-/** Issues that the steps have with these params, and outputs that the steps lack with them. */
+/** Issues of the steps with these params, and needed outputs that the steps do not make with them. */
 function paramIssues(composed: Composed, exposed: Checked['params'], given: Record<string, unknown>): Issue[] {
   const issues: Issue[] = []
   const made = new Map<string, readonly string[]>()
@@ -262,7 +262,7 @@ function paramIssues(composed: Composed, exposed: Checked['params'], given: Reco
   return [...issues, ...missingOutputs(composed, made)]
 }
 
-/** An issue of a step under the composition's param that sets what it is about; none if that was refused already. */
+/** Reports a step's issue under the composition's param that sets the value; none if that was refused already. */
 function stepIssue(
   { name, workflow, inputs }: Step,
   { path, message }: { path: readonly PropertyKey[]; message: string },
@@ -278,7 +278,7 @@ function stepIssue(
   return isRefusedAlready ? [] : [[[param], message]]
 }
 
-/** @param made the outputs of each step whose params are right */
+/** @param made outputs of each step with valid params */
 function missingOutputs({ steps, outputs }: Composed, made: ReadonlyMap<string, readonly string[]>): Issue[] {
   const needed = [
     ...Object.values(outputs),
@@ -309,7 +309,7 @@ function declaredOutputs(
   return all
 }
 
-/** The names of the steps, each after the steps that it needs. */
+/** Sorts the names of the steps, each after the steps that it needs. */
 function inOrder(steps: Record<string, { inputs: Record<string, string> }>, problem: Problem): string[] {
   const ordered: string[] = []
   const visit = (name: string, path: readonly string[]): void => {

@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 
 /**
- * What is wrong with a value, in words for clients: `must be at least 8000`. For issues for which the schema has no
- * message of its own.
+ * Describes to clients what is wrong with a value: `must be at least 8000`. For issues without a message in the schema.
  */
 export function issueWords(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined) return `is missing${expectedWords(issue)}`
@@ -52,7 +51,7 @@ const formatWords: Record<string, string> = {
   email: 'be an e-mail address',
 }
 
-/** What was given, where it is short enough to be recognised. */
+/** The given value as `, not 7`, if it is short enough to be recognized. */
 export function givenWords(value: unknown): string {
   const isShort = typeof value === 'number' || (typeof value === 'string' && value.length <= mostShown)
   return isShort ? `, not ${JSON.stringify(value)}` : ''

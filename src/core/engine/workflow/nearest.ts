@@ -1,4 +1,4 @@
-/** The candidate that a mistyped word most likely means; `undefined` when none is near. */
+/** The most likely candidate for a mistyped word; `undefined` if none is near. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: beginsAlike(word, candidate) ? 0 : editDistance(word, candidate) }))
@@ -9,12 +9,12 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 
 const mostEdits = (candidate: string) => Math.max(2, Math.floor(candidate.length / 3))
 
-/** `webhookUrl` probably means `webhook`; a single letter is no hint. */
+/** `webhookUrl` probably means `webhook`; a candidate of one or two letters is no hint. */
 function beginsAlike(word: string, candidate: string): boolean {
   return candidate.startsWith(word) || (candidate.length > 2 && word.startsWith(candidate))
 }
 
-/** Letters to add, remove or change to make one word the other (Levenshtein). Clients may send words of 250 kB. */
+/** Levenshtein distance, cut short for long words: clients may send words of 250 kB. */
 function editDistance(a: string, b: string): number {
   if (a.length - b.length > mostEdits(b)) return Infinity
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)

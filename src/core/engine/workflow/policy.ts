@@ -23,8 +23,8 @@ export const workflowPolicySchema = z.strictObject({
 })
 
 /**
- * How a workflow's jobs are run and retried. Omitted values are as for all workflows (`dispatch` and `limits` of the
- * engine).
+ * How a workflow's jobs are run and retried. Omitted values are the defaults for all workflows (`dispatch` and `limits`
+ * of the engine).
  */
 export interface WorkflowPolicy {
   /** Attempts before a job with a temporary failure ends FAILED. Default: `dispatch.maxAttempts`. */
@@ -33,13 +33,13 @@ export interface WorkflowPolicy {
   retryDelayMs?: number
   /** Longest wait, in milliseconds. Default: `dispatch.maxRetryDelayMs`. */
   maxRetryDelayMs?: number
-  /** Share of the wait, 0 to 1, by which it is extended at random. Default: `dispatch.retryJitter`. */
+  /** Largest share, 0 to 1, by which a wait is extended at random. Default: `dispatch.retryJitter`. */
   retryJitter?: number
   /** Longest run of one attempt, in milliseconds. Default: `limits.jobTimeoutMs`. */
   timeoutMs?: number
   /**
-   * Which failures are retried: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. Canceled jobs and
-   * those past their deadline are never retried. Default: failures marked `retryable`.
+   * Which failures are retried: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. Jobs that were
+   * canceled or missed their deadline are never retried. Default: failures marked `retryable`.
    */
   retryOn?: readonly string[] | RetryOn
 }

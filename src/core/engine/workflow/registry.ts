@@ -18,12 +18,12 @@ export class WorkflowRegistry<Offered extends Workflow = Workflow> {
     for (const [alias, id] of Object.entries(aliases)) this.#addAlias(alias, id)
   }
 
-  /** By its id or an alias of it. */
+  /** Finds a workflow by its id or an alias. */
   get(id: string): Offered | undefined {
     return this.#workflows.get(id) ?? this.#aliases.get(id)
   }
 
-  /** The id itself of an alias; any other is returned as it is. */
+  /** Resolves an alias to its workflow's id; returns any other id unchanged. */
   idOf(idOrAlias: string): string {
     return this.#aliases.get(idOrAlias)?.id ?? idOrAlias
   }
@@ -41,7 +41,7 @@ export class WorkflowRegistry<Offered extends Workflow = Workflow> {
     return [...this.#workflows.values()]
   }
 
-  /** Every id that a job may name, with its workflow: those of the workflows, then the aliases. */
+  /** Every id that a job may name, with its workflow: first the workflows' ids, then the aliases. */
   offers(): { id: string; workflow: Offered }[] {
     return [...this.#workflows, ...this.#aliases].map(([id, workflow]) => ({ id, workflow }))
   }

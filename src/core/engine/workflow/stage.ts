@@ -2,7 +2,7 @@ import type { TraceContext } from '../job/trace-context.js'
 import type { InputFile, WorkLimits } from '../ports/runner.js'
 import type { Checkpoint } from './checkpoint.js'
 
-/** Input files by param name. One whose param is optional may be missing. */
+/** Input files by param name. The file of an optional param may be missing. */
 export type InputFiles<Params, Input extends string> = {
   readonly [Name in Input]: Name extends keyof Params
     ? unknown extends Params[Name]
@@ -13,7 +13,7 @@ export type InputFiles<Params, Input extends string> = {
     : InputFile
 }
 
-/** What a stage receives. `Input` and `Output` are the names that the workflow declares. */
+/** The argument of a stage. `Input` and `Output` are the names that the workflow declares. */
 export interface StageContext<
   Params = Record<string, unknown>,
   Input extends string = string,
@@ -21,7 +21,7 @@ export interface StageContext<
 > {
   readonly jobId: string
   readonly params: Params
-  /** Already fetched to local disk. */
+  /** Files already fetched to the local disk. */
   readonly inputs: InputFiles<Params, Input>
   /** Names of the outputs that the workflow declares for these params. */
   readonly outputs: readonly string[]
@@ -30,13 +30,13 @@ export interface StageContext<
   readonly limits: WorkLimits
   /** Fires on cancel, delete, timeout, lost lease and shutdown. */
   readonly signal: AbortSignal
-  /** Keeps finished work for the job's next attempt, in case this one is killed or handed back. */
+  /** Keeps finished work for the job's next attempt, in case this attempt is killed or handed back. */
   readonly checkpoint: Checkpoint
   /** The run's position in a trace, for stages that call other services or record their own spans. */
   readonly trace?: TraceContext
   /**
-   * Path at which the stage writes the named output. If it writes the file from start to end, it may name it
-   * `<path>.part` until it is complete: the written bytes can then be read while the job runs.
+   * Path to which the stage writes the output. A stage that writes the file from start to end may name it `<path>.part`
+   * until it is complete: the written bytes can then be read while the job runs.
    */
   outputPath(name: Output): string
   /**
@@ -44,7 +44,7 @@ export interface StageContext<
    * are replaced.
    */
   downloadName(name: Output, fileName: string): void
-  /** 0..1 within this stage. */
+  /** Reports the progress within this stage, 0..1. */
   progress(fraction: number): void
   /** Adds to the job's `details`. */
   detail(name: string, value: unknown): void
@@ -58,15 +58,15 @@ export interface Stage<
   name: string
   /** Share of the whole run's progress, relative to the other stages. Default: 1. */
   weight?: number
-  /** The program that it runs (`program()`). */
+  /** The program that the stage runs (`program()`). */
   readonly program?: NeededProgram
   run(context: StageContext<Params, Input, Output>): Promise<unknown>
 }
 
 /** A program that a workflow starts. */
 export interface NeededProgram {
-  /** Its name on the PATH. */
+  /** Name on the PATH. */
   readonly name: string
-  /** Where it is, if not on the PATH. */
+  /** Absolute path, if it is not on the PATH. */
   readonly path?: string
 }

@@ -1,4 +1,4 @@
-/** Settles as the work does, or rejects with the signal's reason as soon as it fires; the work then goes on unseen. */
+/** Settles as the work does, or rejects with the signal's reason once it fires; the work then continues unobserved. */
 export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (!signal) return await work
   let onAbort = () => {}

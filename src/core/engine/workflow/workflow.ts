@@ -10,7 +10,7 @@ import type { RunContext, StepFile } from './steps.js'
 export type { InputFiles, NeededProgram, Stage, StageContext } from './stage.js'
 
 export interface OutputDeclaration {
-  /** For example `vocals.wav`: the end of the result URL's path. */
+  /** Last segment of the result URL's path, for example `vocals.wav`. */
   fileName: string
   contentType: string
   /** An optional output may be missing after the run. */
@@ -32,26 +32,26 @@ export interface WorkflowDefinition<
   params: Schema
   /** Names of the params that are URLs of media files. Default: `['inputUrl']`. */
   inputs?: readonly Input[]
-  /** The outputs, or a function that returns those for the given params; an `undefined` one is omitted. */
+  /** The outputs, or a function that returns them for the given params; `undefined` entries are omitted. */
   outputs: Outputs &
     (
       | Record<Output, OutputDeclaration>
       | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
     )
-  /** What is done, one after another. Either these or `run`. */
+  /** Stages, run one after another. Give either stages or `run`. */
   stages?: readonly Stage<z.output<Schema>, Input, Output>[]
   /**
-   * The same as a function of durable steps, which returns the files of the outputs: what its finished steps made is
-   * kept when the job is interrupted.
+   * A function of durable steps that returns the files of the outputs: results of finished steps are kept when the job
+   * is interrupted.
    */
   run?(
     context: RunContext<z.output<Schema>, Input>,
   ): Promise<{ readonly [Name in Output]?: StepFile | undefined } | void>
-  /** Of `run`: the steps of one version are never taken for those of another. Default: `1`. */
+  /** With `run`: results of steps are never reused by another version. Default: `1`. */
   version?: string
   /**
-   * Of `run`: steps that wait (`step.waitFor`) and that clients may end over HTTP, `POST /job/{id}/event/{name}`. The
-   * host may send every event (`engine.sendEvent`). Default: none.
+   * With `run`: waits (`step.waitFor`) that clients may end over HTTP, `POST /job/{id}/event/{name}`. The host may send
+   * every event (`engine.sendEvent`). Default: none.
    */
   events?: readonly string[]
   /**
@@ -61,22 +61,22 @@ export interface WorkflowDefinition<
   needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
   /** How its jobs are run and retried; the host's `policies` override it. */
   policy?: WorkflowPolicy
-  /** Programs that its stages run, beside those that are stages: without them it is unavailable. */
+  /** Programs that its stages run, besides those that are stages. Without them, the workflow is unavailable. */
   programs?: readonly { readonly program: NeededProgram }[]
   /**
-   * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without
+   * ES module from which a child process loads this workflow, with the default export `(settings) => workflow`. Without
    * it, the stages run in the host's process, which is for light work only.
    */
   module?: { url: string | URL; settings?: unknown }
   /**
-   * Loads what the stages need, for example a network, in the child process that runs them. Called before the first
-   * job, so that missing parts show when the worker starts. Its errors are thrown by `engine.start()`; what it returns
-   * is written to the log.
+   * Loads dependencies of the stages, for example a network, in the child process that runs them. Called before the
+   * first job, so that missing parts show when the worker starts. `engine.start()` throws its errors; its return value
+   * is logged.
    */
   prepare?(): Promise<Record<string, unknown> | void>
 }
 
-/** Result links by output name; those of optional outputs, and of outputs that depend on the params, may be missing. */
+/** Result links by output name; links of outputs that are optional or depend on the params may be missing. */
 export type ResultOf<Outputs, Output extends string> = Outputs extends (...params: never) => unknown
   ? { [Name in Output]?: string }
   : { [Name in keyof Outputs as Outputs[Name] extends AlwaysThere ? Name : never]: string } & {
@@ -87,7 +87,7 @@ type AlwaysThere = Pick<OutputDeclaration, 'fileName'> & { optional?: false }
 
 /**
  * A checked workflow, as the registry keeps it. The type parameters describe its jobs for `submit` and for typed
- * clients: params before the check, the names of those that are files, and result links by output name.
+ * clients: params before the check, names of the params that are files, and result links by output name.
  */
 export interface Workflow<
   Id extends string = string,
@@ -120,18 +120,18 @@ export interface Workflow<
 export interface Step {
   readonly name: string
   readonly workflow: Workflow
-  /** By the name of its input: an input of the composition, or an output of an earlier step. */
+  /** Sources by input name: an input of the composition, or an output of an earlier step. */
   readonly inputs: Record<string, { step: string | undefined; name: string }>
-  /** Its own policy, completed by its workflow's. */
+  /** The step's policy, completed by its workflow's. */
   readonly policy: WorkflowPolicy
   readonly mayFail: boolean
-  /** Its params for a job's params. */
+  /** Derives the step's params from a job's params. */
   params(given: Record<string, unknown>): Record<string, unknown>
 }
 
 /** The parts of a composed workflow. */
 export interface Steps {
-  /** In an order in which each comes after the steps that it needs. */
+  /** Sorted: each step comes after the steps that it needs. */
   readonly steps: readonly Step[]
   readonly outputs: Record<string, { step: string; name: string }>
 }
@@ -241,7 +241,7 @@ export function defineWorkflow<
   }
 }
 
-/** Whether it has the form of a workflow; it may come from another copy of this package. */
+/** Whether a value has the form of a workflow; it may come from another copy of this package. */
 export function isWorkflow(value: unknown): value is Workflow {
   if (typeof value !== 'object' || value === null) return false
   const { id, stages, outputs } = value as Record<string, unknown>

@@ -18,16 +18,16 @@ import type { SharedParts } from '../../engine-parts.js'
 
 /** Delays between tries to store a part; the last one repeats. */
 const retryDelaysMs = [1_000, 5_000, 30_000]
-/** How long an attempt waits for its last part: at shutdown, and when it gives way to another job. */
+/** How long an attempt waits for its last part: at shutdown, and when it is preempted. */
 const longestHandBackMs = 5_000
 const longestGivingWayMs = 10_000
-/** Anything not stored by then is given up. */
+/** Longest time to store downloads after a run. */
 const longestKeepMs = 60_000
-/** Shared by all: creating its stack would cost as much as the rest of a short job's end. */
+/** Shared by all attempts: creating its stack would cost as much as the rest of a short job's end. */
 const runEnded = new Error('The run has ended.')
 
 interface CheckpointPorts extends Pick<SharedParts, 'blobs' | 'options' | 'logger'> {
-  /** Called with each stored part: the work up to it is never repeated. */
+  /** Called for each stored part: the work up to it is never repeated. */
   onStored(): void
 }
 
@@ -39,13 +39,13 @@ interface Part {
 }
 
 /**
- * What one attempt keeps for the next, and what earlier ones kept for it, in the blob store, where every worker finds
- * it. Nothing here fails the job: work that cannot be stored or read is repeated.
+ * Work that one attempt keeps for the next, and that earlier attempts kept for it, in the blob store, where every
+ * worker finds it. Nothing here fails the job: work that cannot be stored or read is repeated.
  */
 export class AttemptCheckpoint {
   readonly #job: JobRecord
   readonly #ports: CheckpointPorts
-  /** Created on demand: most attempts keep nothing, and a signal costs more than the rest of their end. */
+  /** Created on demand: most attempts keep nothing, and a signal would cost more than the rest of their end. */
   #handBack: AbortController | undefined
   #ended: AbortController | undefined
   #hasEnded = false
@@ -55,7 +55,7 @@ export class AttemptCheckpoint {
   #keptInputs = new Map<number, string>()
   /** Keys of parts, by unit of work: this attempt's parts continue those of earlier ones. */
   #chains = new Map<string, string[]>()
-  /** Whether the blob store may hold anything kept for this job. */
+  /** Whether the blob store may contain kept work of this job. */
   #hasKept: boolean
   #isResumed = false
   /** Whether a run keeps its work in parts. */
@@ -72,13 +72,13 @@ export class AttemptCheckpoint {
       job.steps.some(({ files, valueKey }) => valueKey !== undefined || Object.keys(files).length > 0)
   }
 
-  /** Whether this deployment keeps checkpoints. A store that lives in one process loses its files with it. */
+  /** Whether this deployment keeps checkpoints. A store in one process would lose them with the process. */
   get isOn(): boolean {
     const { blobs, options } = this.#ports
     return options.checkpoints.enabled && blobs.traits.scope === 'shared'
   }
 
-  /** Looks for what earlier attempts kept. @throws what the blob store throws; the signal's reason. */
+  /** Finds the work that earlier attempts kept. @throws the blob store's error; the signal's reason. */
   async find(signal: AbortSignal): Promise<void> {
     if (!this.#hasKept) return
     const keys: string[] = []
@@ -93,7 +93,7 @@ export class AttemptCheckpoint {
     this.#hasKept = keys.length > 0
   }
 
-  /** The input as an earlier attempt downloaded it; `undefined` if none has kept it. @throws as `find` */
+  /** Fetches the input that an earlier attempt downloaded; `undefined` if none has kept it. @throws as `find` does */
   async fetchInput(index: number, path: string, signal: AbortSignal): Promise<{ bytes: number } | undefined> {
     const key = this.#keptInputs.get(index)
     const bytes = key === undefined ? undefined : await this.#fetch(key, path, signal)
@@ -115,7 +115,7 @@ export class AttemptCheckpoint {
    *
    * @param directory the run's folder
    * @param work as in `partKey`
-   * @throws as `find`
+   * @throws as `find` does
    */
   async order(directory: string, signal: AbortSignal, work = ''): Promise<WorkOrder['checkpoint']> {
     if (!this.isOn) return undefined
@@ -135,7 +135,7 @@ export class AttemptCheckpoint {
     return this.#isResumed
   }
 
-  /** Where a run keeps its parts. @param directory and `work` as for `order` */
+  /** The host's side of a run's checkpoint. @param directory and `work` as for `order` */
   of(directory: string, work = ''): NonNullable<RunOptions['checkpoint']> {
     const handBack = (this.#handBack ??= new AbortController()).signal
     const store = (part: number) => (this.#storing = this.#storeUntilEnd({ directory, work, part }, handBack.aborted))
@@ -143,9 +143,9 @@ export class AttemptCheckpoint {
   }
 
   /**
-   * Asks the run to keep its work; resolves when that is stored, or at once if it has kept no part so far.
+   * Asks the run to keep its work; resolves when the work is stored, or at once if the run has kept no part so far.
    *
-   * @param isShutdown the process ends soon; else a job that has been claimed waits for the slot
+   * @param isShutdown whether the process ends soon; otherwise, a claimed job waits for the slot
    */
   async beforeHandBack(isShutdown: boolean): Promise<void> {
     if (!this.#hasParts || this.#hasEnded) return
@@ -156,7 +156,7 @@ export class AttemptCheckpoint {
     await Promise.race([stored, delay(maxMs, undefined, { signal: this.#untilEnd }).catch(() => {})])
   }
 
-  /** The run has ended: nothing more is stored. */
+  /** Call when the run has ended: nothing more is stored. */
   async end(): Promise<void> {
     this.#hasEnded = true
     this.#ended?.abort(runEnded)
@@ -167,7 +167,7 @@ export class AttemptCheckpoint {
     return (this.#ended ??= new AbortController()).signal
   }
 
-  /** Keeps the downloaded inputs of a failed job that may be retried: their addresses may no longer work then. */
+  /** Keeps the downloads of a suspended job, or of a failed one that may be retried: their URLs may stop working. */
   async keepDownloads(): Promise<void> {
     if (!this.isOn) return
     try {
@@ -177,7 +177,7 @@ export class AttemptCheckpoint {
     }
   }
 
-  /** Removes everything that the job's attempts kept. Call it when the job has ended for good. */
+  /** Removes all work that the job's attempts kept. Call when the job has finally ended. */
   async discard(): Promise<void> {
     if (!this.#hasKept) return
     await this.#ports.blobs
@@ -185,7 +185,7 @@ export class AttemptCheckpoint {
       .catch((error: unknown) => this.#warn('A checkpoint could not be removed; the sweep will do it.', error))
   }
 
-  /** @param isLast whether it completes the hand-back; an upload that began before that lacks the latest work */
+  /** @param isLast whether the part completes the hand-back; an upload that began earlier lacks the latest work */
   async #storeUntilEnd(part: Part, isLast: boolean): Promise<void> {
     for (let tries = 0; !this.#hasEnded; tries++) {
       try {
@@ -207,7 +207,7 @@ export class AttemptCheckpoint {
     const { blobs } = this.#ports
     const options = { signal: this.#untilEnd, app: this.#job.app }
     this.#hasKept = this.#hasParts = true
-    // First, because the parts are only valid for this very file.
+    // First, because the parts are only valid for exactly these files.
     await this.#storeDownloads(this.#untilEnd)
     const path = join(directory, partName(part))
     // lstat: a link could store a file from outside the run.
@@ -230,7 +230,7 @@ export class AttemptCheckpoint {
     }
   }
 
-  /** Parts are only read, up to their known length, so the store's own files will do. */
+  /** Fetches a part, or uses the store's own file: parts are only read, up to their known length. */
   async #partFile(key: string, path: string, signal: AbortSignal): Promise<KeptPart | undefined> {
     const { blobs } = this.#ports
     if (blobs.localFile) return await blobs.localFile(key)

@@ -9,11 +9,11 @@ import type { usageOf } from './attempt-usage.js'
 
 type Usage = ReturnType<typeof usageOf>
 
-/** Most outages in a row that one write waits out. */
+/** Most consecutive outages for which one write waits. */
 const mostOutages = 3
 
 export interface EndPatience {
-  /** How long an outage may last; asked after each try. */
+  /** How long an outage may last; called after each failed try. */
   outageMs(): number
   /** When the store last answered any call of this process, by `performance.now()`. */
   answeredAt(): number
@@ -41,7 +41,7 @@ export async function writeEnd(
     } catch (error) {
       mayBeWritten = true
       const forMs = outageMs()
-      // An answer since then, such as a heartbeat's, means that this is another outage.
+      // An answer since the start, for example to a heartbeat, means that this is another outage.
       const giveUpAt = Math.min(Math.max(startedAt, answeredAt()) + forMs, startedAt + mostOutages * forMs)
       if (performance.now() + waitMs > giveUpAt) throw error
       onRetry(error)
@@ -60,7 +60,7 @@ export function successOf(
   return { kind: 'succeed', ...claimOf(job), outputs, details, ...usage, retentionMs, messages }
 }
 
-/** The change that ends a claim until its waiting steps are over, or for a worker that has what the next step needs. */
+/** The change that suspends a job until its waiting steps end, or for a worker with the labels that a step needs. */
 export function suspensionOf(
   job: JobRecord,
   workflow: Workflow,
@@ -75,7 +75,7 @@ export function claimOf({ token, lease }: Pick<JobRecord, 'token' | 'lease'>): H
   return { token, nonce: lease?.nonce }
 }
 
-/** The record, if this claim was the last and has ended: then the write that seemed to fail was applied. */
+/** The record, if this claim is still the last and has ended: the write that seemed to fail was applied. */
 async function ownEnd(jobs: JobStore, { id, token }: JobRecord): Promise<JobRecord | undefined> {
   const job = await jobs.get(id)
   return job && job.token === token && job.lease === null ? job : undefined

@@ -15,16 +15,16 @@ import type { Policy } from './policy.js'
 
 interface FailedAttempt {
   job: JobRecord
-  /** Attempts without progress, this one included. */
+  /** Attempts without progress, including this one. */
   attempts: number
   inputs: Readonly<Record<string, InputFile>>
   policy: Policy
   options: Pick<EngineOptions, 'dispatch' | 'retention'>
-  /** Of this attempt. */
+  /** Processor time of this attempt. */
   processorSeconds: number
 }
 
-/** Why an attempt must not begin. @param claimedAt by the store's clock */
+/** The error for an attempt that must not begin, if any. @param claimedAt by the store's clock */
 export function hindranceOf(
   { deadline, cancelRequested, lapses }: JobRecord,
   claimedAt: number,
@@ -36,7 +36,7 @@ export function hindranceOf(
   return lapses > maxLapses ? lostEveryWorker(lapses) : undefined
 }
 
-/** For a download that loses its slot to others; the job is treated as after any other failed download. */
+/** The error for a download that loses its slot to others; like other failed downloads, it is retried. */
 export function crowdedOut(policy: EngineOptions['fetch']): StemworkError {
   const cause = new CrowdedOutError('others need the slot while the service fetches many inputs')
   return downloadFailed(cause, policy, { retryable: true })
@@ -48,7 +48,7 @@ function isCrowdedOut(error: unknown): boolean {
 
 type FailureAnswer = Extract<JobChange, { kind: 'requeue' | 'preempt' | 'fail' }>
 
-/** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
+/** The change after a failure: another attempt, a hand-back or the end of the job; none after a lost lease. */
 export function answerToFailure(
   error: unknown,
   { job, attempts, inputs, policy, options: { dispatch, retention }, processorSeconds }: FailedAttempt,
@@ -57,8 +57,8 @@ export function answerToFailure(
   const claim = { ...claimOf(job), processorSeconds }
   if (StemworkError.is(error) && error.code === 'PREEMPTED') return { kind: 'preempt', ...claim }
   const failure = errorText(error)
-  // None of these is the job's fault, but they must not repeat forever: a runner may be closed while its engine goes
-  // on, and a file too large for the disk.
+  // None of these failures is the job's fault, but they must not repeat forever: a runner may be closed while its
+  // engine runs on, and a file may be too large for the disk.
   const mayHandBack = job.shutdownRequeues < dispatch.maxShutdownRequeues
   if (mayHandBack && StemworkError.is(error) && error.code === 'SHUTTING_DOWN')
     return { kind: 'requeue', ...claim, delayMs: 0, onShutdown: true }

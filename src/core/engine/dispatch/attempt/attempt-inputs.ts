@@ -12,21 +12,21 @@ interface InputSources extends Pick<SharedParts, 'blobs' | 'options'> {
   job: JobRecord
   checkpoint: AttemptCheckpoint
   signal: AbortSignal
-  /** As in `FetchTimeouts`. */
+  /** Factor on the minimum rate, as in `FetchTimeouts`. */
   haste?: () => number
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** Whether an input of the job has to be fetched from an address that its client named. */
+/** Whether an input of the job must be downloaded from a URL of its client. */
 export function needsDownload(workflow: Workflow | undefined, { uploads, params }: JobRecord): boolean {
   return workflow?.inputs.some((param) => uploads[param] === undefined && typeof params[param] === 'string') ?? false
 }
 
 /**
- * The job's input files in `directory`: uploads come from the blob store, downloads from an earlier attempt or else
- * from their addresses.
+ * Fetches the job's input files into `directory`: uploads from the blob store, downloads from an earlier attempt or
+ * otherwise from their URLs.
  *
- * @throws StemworkError as `readUpload` and `fetchInput`; the signal's reason.
+ * @throws StemworkError as `readUpload` and `fetchInput` do; the signal's reason.
  */
 export async function fetchInputs(
   { inputs: params }: Workflow,

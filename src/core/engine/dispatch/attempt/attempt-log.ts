@@ -5,12 +5,12 @@ import type { Logger } from '../../ports/logger.js'
 
 export type AttemptLog = ReturnType<typeof attemptLog>
 
-/** The log lines of an attempt, each with its job and token. */
+/** Writes log lines about an attempt, each with its job and token. */
 export function attemptLog(logger: Logger, { id: jobId, token }: JobRecord) {
   return {
     warn: (message: string, error: unknown): void => logger.warn({ jobId, token, err: error }, message),
 
-    /** A client's error is one line without a stack, which is in the record's `failure`. */
+    /** Logs the end of the job. A client's error is one line; its stack is in the record's `failure`. */
     failed(error: unknown): void {
       const { code } = jobError(error)
       if (code === 'INTERNAL_ERROR') logger.error({ jobId, token, err: error }, 'The job failed.')

@@ -8,7 +8,7 @@ import { copyResult } from './copy-results.js'
 
 export interface PublishContext {
   blobs: BlobStore
-  /** For copies to the client's own addresses. */
+  /** For copies to the client's URLs. */
   policy: EngineOptions['fetch']
   signal: AbortSignal
   /** Called before each file. */
@@ -16,7 +16,7 @@ export interface PublishContext {
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** Stores the outputs under this claim's own prefix. They become the job's results when the record names them. */
+/** Stores the outputs under this claim's prefix. They become the job's results when the record names them. */
 export async function publishOutputs(
   result: WorkResult,
   job: JobRecord,

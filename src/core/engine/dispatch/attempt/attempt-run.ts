@@ -10,11 +10,11 @@ interface RunContext extends Pick<SharedParts, 'runner' | 'options' | 'logger'> 
   job: JobRecord
   inputs: Record<string, InputFile>
   directory: string
-  /** What earlier attempts kept of the run, or of the work of one step, and where that is kept. */
+  /** Returns kept work of the run or of one step, and the port that keeps more. */
   checkpoint: NonNullable<Parameters<typeof runSteps>[3]['checkpoint']>
-  /** For a workflow that has steps. */
+  /** Keeps the steps of a workflow with steps. */
   steps?: RunSteps & { readonly kept: StepState[] }
-  /** Labels that steps may need here. */
+  /** Labels that this worker offers to steps. */
   offers?: string[]
   policy: Policy
   spans: AttemptSpans
@@ -45,7 +45,7 @@ export async function runWorkflow(workflow: Workflow, context: RunContext): Prom
       checkpoint: host,
       steps: steps ?? spans.unkeptSteps,
       onProgress: (made) => {
-        // Steps may run side by side and have spans of their own, as do those of compositions.
+        // Steps, including those of compositions, may run concurrently and have their own spans.
         if (!workflow.run && !composition) onStage(made.stage)
         context.onProgress(made)
       },

@@ -5,7 +5,7 @@ import type { TraceContext } from '../../job/trace-context.js'
 import type { RunSteps, StepState } from '../../ports/runner.js'
 import { type Span, traced, type Tracing } from '../../ports/tracing.js'
 
-/** An attempt in the trace of its job: a span for all of it, one for each step, and in the run one for each stage. */
+/** Spans of an attempt in its job's trace: one for the whole, one for each step, and in the run one for each stage. */
 export class AttemptSpans {
   readonly #tracing: Tracing
   readonly #span: Span
@@ -18,7 +18,7 @@ export class AttemptSpans {
     this.#span = tracing.begin({
       name: `process ${job.workflow}`,
       kind: 'consumer',
-      // Not the span that was active in this process when the job was claimed.
+      // Set, so that the span active in this process at the claim does not become the parent.
       parent: job.trace,
       attributes: {
         'messaging.operation.name': 'process',
@@ -43,17 +43,17 @@ export class AttemptSpans {
     }
   }
 
-  /** Why the attempt ended without results; a shutdown is not a failure. */
+  /** Notes why the attempt ended without results; a shutdown is not a failure. */
   fail(cause: unknown): void {
     if (!(StemworkError.is(cause) && cause.code === 'SHUTTING_DOWN')) this.#cause = cause
   }
 
   step<Result>(name: string, work: (span: Span) => Promise<Result>): Promise<Result> {
-    // Not the active span: work that waited for a slot is started by the run that freed it.
+    // The active span would be wrong: work that waited for a slot is started by the run that freed it.
     return traced(this.#tracing, { name, kind: 'internal', parent: this.#span.context ?? null }, work)
   }
 
-  /** Records a try of a workflow's step, or a wait, that has ended. */
+  /** Records an ended try of a workflow's step, or an ended wait. */
   ended({ name, state, startedAt, attempts, error }: StepState): void {
     if (state === 'waiting') return
     const attributes = { 'stemwork.step': name, 'stemwork.step.attempt': attempts }
@@ -72,8 +72,8 @@ export class AttemptSpans {
   }
 
   /**
-   * The run, with a span for each stage. A span begins with the stage's first message, because stages run in another
-   * process.
+   * Records the run, with a span for each stage. A span begins with the stage's first message, because stages run in
+   * another process.
    */
   run<Result>(
     work: (trace: TraceContext | undefined, onStage: (stage: string) => void) => Promise<Result>,

@@ -22,19 +22,19 @@ interface StepsPorts extends EndPatience, Pick<SharedParts, 'jobs' | 'blobs'> {
   signal: AbortSignal
   /** Called before the first file is stored. */
   onFiles(): void
-  /** Called with the job when a step has been kept. The work up to one that is done is never repeated. */
+  /** Called with the job when a step was kept. The work up to a finished step is never repeated. */
   onKept(step: StepState, job: JobRecord): void
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
 export type AttemptSteps = ReturnType<typeof attemptSteps>
 
-/** Keeps the steps of an attempt: their values in the job's record, under its claim, and their files as blobs. */
+/** Keeps the steps of an attempt: values in the job's record, as long as its claim holds, and files as blobs. */
 export function attemptSteps(ports: StepsPorts) {
   const { job, jobs, blobs, leaseMs, aheadMs, directory, signal, onFiles, onKept, throughOutage } = ports
   const records = new Map(job.steps.map((step) => [step.name, step]))
   return {
-    /** What earlier attempts kept, for the order. The run waits by this node's clock, the job by the store's. */
+    /** The kept steps, for the order, with times by this node's clock, which the run uses; the job uses the store's. */
     get kept(): StepState[] {
       return [...records.values()].map((step) => later(step, -aheadMs))
     },
@@ -48,7 +48,7 @@ export function attemptSteps(ports: StepsPorts) {
     const record: StepRecord = { ...later(step, aheadMs), ...(await recorded(step)), files }
     // This node's clock may have been set since the claim.
     const wait = step.until === null ? {} : { waitMs: step.until - Date.now() }
-    // Idempotent: a repeated write changes nothing more.
+    // Idempotent: a repeated write has no further effect.
     const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record, ...wait }, ports)
     if (!written) throw leaseLost()
     records.set(step.name, record)
@@ -72,7 +72,7 @@ export function attemptSteps(ports: StepsPorts) {
     })
   }
 
-  /** The value, or the key of the blob that holds it. */
+  /** The value, or if it is long, the key of a blob that contains it. */
   async function recorded({ name, value = null }: KeptStep): Promise<Pick<StepRecord, 'value' | 'valueKey'>> {
     const text = JSON.stringify(value)
     if (text.length <= maxRecordedCharacters) return { value }
@@ -90,7 +90,7 @@ export function attemptSteps(ports: StepsPorts) {
       const facts = await lstat(path)
       if (!facts.isFile()) throw new Error(`${path} is no file`)
       const key = stepFileKey(claimCheckpointPrefix(job), name, file)
-      // Not `putFile`, which takes the file away: the steps after this one read it here.
+      // Not `putFile`, which moves the file away: later steps read it here.
       await throughOutage(() => putCopy(blobs, key, path, { signal, app: job.app }))
       stored[file] = { path, bytes: facts.size, key }
     }

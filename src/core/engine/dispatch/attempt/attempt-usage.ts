@@ -4,8 +4,8 @@ import type { Usage } from '../../job/quota.js'
 import type { InputFile, Runner } from '../../ports/runner.js'
 
 /**
- * What an attempt used, for the ledger and, if the job has one, for the quota: bytes of its inputs and,
- * after a success, the length of the audio (the workflow's detail `seconds`).
+ * Usage of an attempt, for the ledger and, if the job has one, for the quota: bytes of its inputs and, after a success,
+ * the length of the audio (the workflow's detail `seconds`).
  */
 export function usageOf(
   { metered }: Pick<JobRecord, 'metered'>,
@@ -25,7 +25,7 @@ export class ProcessorTime {
     return { processorSeconds: this.#runs.reduce((sum, seconds) => sum + seconds, 0) }
   }
 
-  /** The same runner, whose runs are counted. */
+  /** Wraps a runner so that its runs are counted. */
   of(runner: Runner): Runner {
     return {
       ...runner,
@@ -37,7 +37,7 @@ export class ProcessorTime {
   }
 }
 
-/** For a composition, the longest of its steps: all worked on the same song. */
+/** Length of the audio. For a composition, the largest of its steps', because all worked on the same song. */
 function secondsOf({ seconds, steps }: Record<string, unknown>): number {
   if (typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0) return seconds
   if (typeof steps !== 'object' || steps === null) return 0

@@ -29,7 +29,7 @@ import { settlement } from './settlement.js'
 import type { Stages } from './stages.js'
 import { throughOutage } from './storage-outage.js'
 
-/** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
+/** Shares of the progress for fetching and publishing; the runner's progress fills the rest. */
 const fetchShare = 0.05
 const publishShare = 0.03
 
@@ -65,7 +65,7 @@ export class Attempt {
 
   /**
    * @param job the record that `claim` returned
-   * @param onNoSlot called when the inputs are here and no run slot is free
+   * @param onNoSlot called when the inputs are ready and no run slot is free
    */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages, onNoSlot?: () => void) {
     const { options, events, jobs, blobs, contact, logger, workflows } = ports
@@ -109,7 +109,7 @@ export class Attempt {
     })
   }
 
-  /** Keeps its work and ends, to be resumed later; does nothing if it may no longer be preempted. */
+  /** Keeps the run's work and ends it, to be resumed later; does nothing if it may no longer be preempted. */
   giveWay(): void {
     if (!this.slot.giveWay()) return
     void this.#checkpoint.beforeHandBack(false).then(() => {
@@ -117,7 +117,7 @@ export class Attempt {
     })
   }
 
-  /** Ends the run at once for the given reason. A run that will continue elsewhere may keep its work first. */
+  /** Ends the run at once for the given reason. At a shutdown, the run may keep its work first. */
   interrupt(reason: StemworkError): void {
     if (reason.code === 'SHUTTING_DOWN') return void this.#checkpoint.beforeHandBack(true).then(() => this.#end(reason))
     this.#end(reason)
@@ -142,7 +142,7 @@ export class Attempt {
     this.#timeLimit.start()
     this.#deadline?.start()
     this.#heartbeat.start()
-    /** Empty: the workflow reads and writes no file. */
+    /** Empty if the workflow reads and writes no files. */
     let directory = ''
     let published = false
     let end: JobChange | undefined
@@ -184,7 +184,7 @@ export class Attempt {
       if (end?.kind === 'fail' && isWorthKeeping(end.error)) await this.#checkpoint.keepDownloads()
     }
     try {
-      // Not earlier: while the store is unavailable, the success may or may not be recorded, so the files must stay.
+      // The files must stay until here: while the store is unavailable, the success may or may not be recorded.
       return await this.#settlement.settle(end)
     } finally {
       this.#timeLimit.pause()
@@ -220,7 +220,7 @@ export class Attempt {
     }))
   }
 
-  /** Kept work that is unreadable after an outage is done again. */
+  /** Reads kept work. If it is still unreadable after an outage, the work is repeated. */
   async #readCheckpoint<Found>(read: (signal: AbortSignal) => Promise<Found>): Promise<Found | undefined> {
     const { signal } = this.#controller
     try {
@@ -240,7 +240,7 @@ export class Attempt {
 
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
     const share = 1 - fetchShare - publishShare
-    // Where nothing else is kept, the steps of a composition are not worth files of their own.
+    // Without checkpoints, the steps of a composition are not worth keeping.
     const hasSteps = workflow.run !== undefined || (workflow.composition !== undefined && this.#checkpoint.isOn)
     const { options, logger, runner } = this.#ports
     return await runWorkflow(workflow, {
@@ -254,14 +254,14 @@ export class Attempt {
       steps: hasSteps ? this.#steps(directory) : undefined,
       policy: this.#policy,
       spans: this.#spans,
-      // Absent if the host requested this run: it has whatever a step needs.
+      // Absent if the host requested this run: then, steps may need any label.
       offers: this.#stages && offersTo(this.#job.pool, options.dispatch.labels),
       signal: this.#controller.signal,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     })
   }
 
-  /** How long to wait for the store before a write is given up. A worker that stops leaves the job to others. */
+  /** How long to wait for the store before a write is given up. A stopping worker leaves the job to others sooner. */
   #outageMs(): number {
     const { leaseMs, storageOutageMs } = this.#ports.options.dispatch
     const { reason } = this.#controller.signal
@@ -308,8 +308,8 @@ export class Attempt {
   }
 
   /**
-   * Waits for an unavailable blob store and keeps the lease, so an outage costs neither the attempt nor the finished
-   * run.
+   * Waits for an unavailable blob store while the lease is kept, so that an outage costs neither the attempt nor the
+   * finished run.
    */
   async #throughOutage<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
@@ -326,7 +326,7 @@ export class Attempt {
     }
   }
 
-  /** The change to write after a failure, and a log line about it. */
+  /** Logs a failure, and returns the change to write. */
   #failure(error: unknown): JobChange | undefined {
     this.#spans.fail(error)
     const answer = answerToFailure(error, {

@@ -8,13 +8,13 @@ import type { OutputFile } from '../../ports/runner.js'
 export interface CopyOptions {
   signal: AbortSignal
   policy: AddressPolicy
-  /** Waits before the second and later attempts; their number limits the attempts. */
+  /** Waits before the second and later attempts; one attempt follows each. */
   retryDelaysMs?: readonly number[]
 }
 
 /**
- * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs require, without
- * redirects. Only the copy is retried: running the whole job again would be expensive.
+ * Sends a result file to the client's storage: one PUT with a Content-Length, as presigned URLs require, without
+ * redirects. Only the copy is retried, because running the whole job again would be expensive.
  *
  * @throws StemworkError `BAD_INPUT` with reason `copy_failed`.
  */
@@ -29,7 +29,7 @@ export async function copyResult(output: string, file: OutputFile, url: string, 
         headers: { 'content-type': file.contentType, 'content-length': String(file.bytes) },
         body: createReadStream(file.path),
         signal,
-        // Only the status counts.
+        // Only the status matters.
         maxBytes: Infinity,
         policy,
       })

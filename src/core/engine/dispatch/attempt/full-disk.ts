@@ -1,12 +1,12 @@
 import { internalError, StemworkError } from '../../errors.js'
 
 const fullCodes = ['ENOSPC', 'EDQUOT']
-/** Chains of causes can be circular. */
+/** Bounds the search, because chains of causes can be circular. */
 const maxDepth = 8
 
 /**
- * The error of an attempt; if a full disk caused it, with a cause that tells the operator so. What clients see stays
- * the same. Stores report a full disk themselves.
+ * Returns the error of an attempt; if a full disk caused it, with a cause that explains this to the operator. The
+ * message to clients stays the same. Stores report a full disk themselves.
  */
 export function explainFullDisk(error: unknown, directory: string): unknown {
   const full = fullDisk(error)
@@ -20,7 +20,7 @@ export function explainFullDisk(error: unknown, directory: string): unknown {
   return new StemworkError(code, message, { reason, retryable, details, cause })
 }
 
-/** The error by which a full disk ended the attempt, if it did. */
+/** Finds the error of a full disk that ended the attempt, if any. */
 export function fullDisk(error: unknown): Error | undefined {
   if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return undefined
   let cause = error

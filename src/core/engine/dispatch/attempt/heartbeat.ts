@@ -10,10 +10,10 @@ import type { StoreContact } from '../store-contact.js'
 export interface HeartbeatOptions {
   leaseMs: number
   progressIntervalMs: number
-  /** How long the run goes on while the store does not answer. */
+  /** How long the run continues while the store does not answer. */
   storageOutageMs: number
   contact: Pick<StoreContact, 'noteAnswer' | 'noteFailure'>
-  /** What the attempt has used so far, in case the job is deleted. */
+  /** Usage of the attempt so far, in case the job is deleted. */
   used(): Used
   onProgress(job: JobRecord): void
   /** Ends the run. */
@@ -26,8 +26,8 @@ export type HeartbeatLoop = ReturnType<typeof heartbeatLoop>
 /**
  * Keeps a lease alive while its job runs. One call to the store sends the renewal and the progress and returns a
  * request to cancel. Interrupts the run when the job is canceled or the lease is lost. While the store does not answer,
- * the run goes on: if nobody else reached it either, the lease is renewed when it is back. The run ends only if the
- * outage was so long that another worker takes the job at once.
+ * the run continues: if no other worker reached the store either, the lease is renewed afterwards. The run ends only
+ * after an outage so long that another worker takes over the job at once.
  */
 export function heartbeatLoop(jobs: JobStore, job: JobRecord, options: HeartbeatOptions) {
   const { leaseMs, progressIntervalMs, storageOutageMs, contact, used, onProgress, interrupt, logger } = options
@@ -38,7 +38,7 @@ export function heartbeatLoop(jobs: JobStore, job: JobRecord, options: Heartbeat
   let isUnwritten = false
   let hasKept = false
   let renewedAt = performance.now()
-  /** Calls in flight, and when the last of them was made. */
+  /** Calls in flight, and the time of the last one. */
   let asking = 0
   let lastAskedAt = 0
   return { report, noteKept, start, stop }
@@ -48,7 +48,7 @@ export function heartbeatLoop(jobs: JobStore, job: JobRecord, options: Heartbeat
     isUnwritten = true
   }
 
-  /** Work was kept that no attempt has to repeat: the next beat reports it. */
+  /** Notes that work was kept, which no attempt repeats: the next heartbeat reports it. */
   function noteKept(): void {
     hasKept = true
     isUnwritten = true
@@ -67,7 +67,7 @@ export function heartbeatLoop(jobs: JobStore, job: JobRecord, options: Heartbeat
     const now = performance.now()
     if (now - renewedAt >= leaseMs + storageOutageMs) return interrupt(leaseLost())
     const isDue = isUnwritten || now - renewedAt >= leaseMs / 3 - tickMs / 2
-    // A call may hang on its connection for longer than the outage lasts: the next one does not wait for it.
+    // A call may hang on its connection for longer than the outage, so the next call does not wait for it.
     const isAsking = asking > 0 && now - lastAskedAt < leaseMs / 3
     if (isDue && !isAsking) void beat()
     start()

@@ -8,14 +8,14 @@ export interface Policy {
   maxAttempts: number
   timeoutMs: number
   isRetried(error: unknown): boolean
-  /** The wait after this number of attempts, in milliseconds. */
+  /** Milliseconds to wait after this number of attempts. */
   delayMs(attempts: number): number
 }
 
 /**
- * The only function that resolves a workflow's policy: the host's entry, else the definition, else the defaults.
+ * The only function that resolves a workflow's policy: the host's entry, then the definition, then the defaults.
  *
- * @param own from the definition
+ * @param own policy of the definition
  */
 export function policyOf(
   id: string,
@@ -43,7 +43,7 @@ export function policyOf(
   }
 }
 
-/** A `retryOn` that throws makes a failure permanent. */
+/** Makes a failure permanent if `retryOn` throws. */
 export function withSafeRetryOn(policy: Policy, log: AttemptLog): Policy {
   const isRetried = (error: unknown) => {
     try {

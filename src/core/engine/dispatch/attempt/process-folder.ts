@@ -4,22 +4,22 @@ import { join } from 'node:path'
 import type { Logger } from '../../ports/logger.js'
 import { removeFolder } from '../../runner/run-folder.js'
 
-/** Of the folders with the files of running attempts. */
+/** Name prefix of the folders with the files of running attempts. */
 export const scratchPrefix = 'stemwork-scratch'
 
-/** Identifies the process in folder names: after a restart, the same PID has a different time. */
+/** Identifies the process in folder names, because a later process may have the same PID. */
 const startedAt = Math.trunc(performance.timeOrigin)
 const host = hostname().replace(/[^\w-]/g, '')
 
 /**
- * Creates a folder for this process that only its user can enter (`mkdtemp`: mode 0700, a name that nobody can guess),
- * so that no other local user can read what is in it or prepare a link for it.
+ * Creates a folder for this process that only its user can enter (`mkdtemp`: mode 0700, an unpredictable name), so that
+ * no other local user can read its content or plant a link in its place.
  */
 export async function makeProcessFolder(directory: string, prefix: string): Promise<string> {
   return await mkdtemp(join(directory, `${prefix}.${host}.${process.pid}.${startedAt}.`))
 }
 
-/** Removes the folders that processes of this machine left behind when they ended. */
+/** Removes the folders of ended processes on this machine. */
 export async function removeDeadFolders(directory: string, prefix: string, logger: Logger): Promise<void> {
   const names = await readdir(directory).catch(() => [])
   for (const name of names.filter((one) => one.startsWith(`${prefix}.`) && isLeftover(one.slice(prefix.length)))) {
@@ -36,7 +36,7 @@ function isLeftover(rest: string): boolean {
   return Number(pid) === process.pid ? Number(started) !== startedAt : !isRunning(Number(pid))
 }
 
-/** Whether there is such a process on this machine. */
+/** Whether this machine runs a process with this id. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -5,8 +5,8 @@ import { badInput, type StemworkError, tooLarge } from '../../errors.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 
 /**
- * Writes an uploaded input to `path`. A client that uploads directly to the blob store may send a multipart form or a
- * file that is too large: both are handled here.
+ * Writes an uploaded input to `path`. A client that uploads directly to the blob store may send a multipart form, which
+ * is unwrapped, or a file that is too large, which is refused.
  *
  * @throws StemworkError `BAD_INPUT` with reason `upload_missing`, `too_large` or `decode_failed`.
  */
@@ -16,9 +16,9 @@ export async function readUpload(
   path: string,
   { signal, maxBytes }: { signal: AbortSignal; maxBytes: number },
 ): Promise<{ bytes: number }> {
-  // Left by an earlier attempt that the blob store interrupted.
+  // Removes the file of an earlier try that an outage of the blob store interrupted.
   await rm(path, { force: true })
-  // Clients cannot write to such a store directly: its content was checked on arrival.
+  // Clients cannot write to such a store directly, so its content was checked on arrival.
   if (blobs.localFile && !blobs.signPut) {
     const file = await blobs.localFile(key)
     if (!file) throw missing()
@@ -42,9 +42,7 @@ export async function readUpload(
   return { bytes: file.bytesWritten }
 }
 
-/**
- * Copies inside the kernel. Returns false if that fails: reading the blob then works, or throws why it cannot be read.
- */
+/** Copies within the kernel. Returns false on a failure: reading the blob then succeeds, or throws the cause. */
 async function copyStart(source: { path: string; bytes: number }, path: string): Promise<boolean> {
   try {
     await copyFile(source.path, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)

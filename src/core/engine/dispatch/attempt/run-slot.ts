@@ -1,18 +1,18 @@
-/** A preempted job runs this many times as long as it took to resume, so at most 2 % of its time is lost. */
+/** A resumed job runs at least this many times as long as it took to resume, so at most 2 % of its time is lost. */
 const runsPerStart = 50
 
 export interface RunSlotOptions {
-  /** How long an attempt keeps its slot at least; null: until its end. */
+  /** Shortest time for which an attempt keeps its slot; null: until its end. */
   preemptAfterMs: number | null
   clock?: () => number
 }
 
-/** The run slot of one attempt: since when it is held, and whether it may go to the job of another application. */
+/** The run slot of one attempt: how long it has been held, and whether another application's job may take it over. */
 export class RunSlot {
   readonly #preemptAfterMs: number
   readonly #clock: () => number
   #takenAt: number | undefined
-  /** What the attempt took to resume, up to its first work that no earlier one had kept; 0 for the first attempt. */
+  /** Time that the attempt took to resume, until its first new work; 0 for the first attempt. */
   #startMs: number | undefined
   #isGivenAway = false
 
@@ -25,17 +25,17 @@ export class RunSlot {
     return this.#takenAt !== undefined
   }
 
-  /** How long it has been held. */
+  /** How long the slot has been held. */
   get heldMs(): number {
     return this.#takenAt === undefined ? 0 : this.#clock() - this.#takenAt
   }
 
-  /** Only once the attempt has kept work of its own, so that every attempt makes progress. */
+  /** Whether the slot may go to another job: only after new work was kept, so that every attempt makes progress. */
   get mayGiveWay(): boolean {
     return this.mayGiveWayAtOnce && this.heldMs >= this.#preemptAfterMs
   }
 
-  /** The same, however briefly it has been held: for an application that has the slot reserved. */
+  /** As `mayGiveWay` without the shortest time: for an application with reserved slots. */
   get mayGiveWayAtOnce(): boolean {
     if (this.#startMs === undefined || !this.isHeld || this.#isGivenAway) return false
     return this.heldMs >= runsPerStart * this.#startMs
@@ -60,7 +60,7 @@ export class RunSlot {
     this.#startMs ??= Math.max(0, this.heldMs - resumedWorkMs)
   }
 
-  /** Returns whether it is given away. */
+  /** Gives the slot away; returns whether it could. */
   giveWay(): boolean {
     if (!this.mayGiveWayAtOnce) return false
     this.#isGivenAway = true

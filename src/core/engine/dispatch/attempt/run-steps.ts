@@ -15,7 +15,7 @@ interface StepPorts {
   runner: Runner
   logger: Logger
   policy(step: Step): Policy
-  /** What earlier attempts kept within a step, and where it is kept. @param work the step, and what it does */
+  /** Returns kept work of a step, and the port that keeps more. @param work identifies the step and its work */
   checkpoint?(
     directory: string,
     work: string,
@@ -23,10 +23,10 @@ interface StepPorts {
 }
 
 /**
- * Runs the workflows of a composition one after another, each as a durable step with an order of its own. A step that
- * fails or whose process dies is retried on its own, by its policy, with the files of the other steps.
+ * Runs the workflows of a composition one after another, each as a durable step with a separate order. A step that
+ * fails or whose process dies is retried alone, by its policy, with the files of the other steps.
  *
- * @throws as the runner does for the step that failed; the signal's reason
+ * @throws the runner's error for the failed step; the signal's reason
  */
 export async function runSteps(
   workflow: Workflow,
@@ -71,10 +71,10 @@ export async function runSteps(
   return { outputs: files, details: detailsOf(results, failed) }
 }
 
-/** A step has a folder of its own for each try. */
+/** Without a folder, because each try of a step has a new one. */
 type StepOrder = Omit<WorkOrder, 'directory'>
 
-/** What is kept of a step: the result of its workflow, with its files as step files. */
+/** The kept value of a step: the result of its workflow, with its files as step files. */
 interface StepValue {
   details: WorkResult['details']
   outputs: Record<string, Omit<OutputFile, 'path'> & { file: StepFile }>
@@ -113,14 +113,14 @@ async function runStep(
   return { details, outputs: Object.fromEntries(files) }
 }
 
-/** Differs for other work or other inputs: those of the job and the outputs of earlier steps. */
+/** Version of a step, which changes with its work and its inputs, including outputs of earlier steps. */
 function versionOf({ workflow, settings, params, inputs }: StepOrder): string {
   const sizes = Object.entries(inputs).map(([name, { bytes }]) => [name, bytes])
   const text = JSON.stringify([workflow, settings, params, sizes])
   return hash('sha256', text).slice(0, 32)
 }
 
-/** The outputs of the workflow, as far as the steps that make them succeeded. */
+/** The outputs of the workflow whose steps succeeded. */
 function finalFiles(
   outputs: Steps['outputs'],
   results: ReadonlyMap<string, WorkResult>,

@@ -7,12 +7,12 @@ import { makeProcessFolder, removeDeadFolders, scratchPrefix } from './process-f
 
 /** A song of ten minutes needs about this much at a time. */
 const fewMiB = 256
-/** Others may need less of the disk than the job that found it full. */
+/** Short, because other jobs may need less of the disk than the job that found it full. */
 const longestRestMs = 5_000
 
 /** Folders for the files of running attempts, inside one folder of this process that only its user can enter. */
 export class Scratch {
-  /** Where the process's folder is created when first needed. */
+  /** Parent of the process's folder, which is created when first needed. */
   readonly directory: string
   readonly #logger: Logger
   #root: Promise<string> | undefined
@@ -33,10 +33,10 @@ export class Scratch {
     }
   }
 
-  /** What an operator should do about the disk, without its path; `undefined`: nothing. */
+  /** Warning to the operator about the disk, without its path; `undefined`: none. */
   async warning(): Promise<string | undefined> {
     const space = await statfs(this.directory).catch(() => undefined)
-    // Some file systems do not say how large they are.
+    // Some file systems do not report their size.
     if (!space || space.blocks === 0) return undefined
     const freeMiB = Math.floor((space.bavail * space.bsize) / 1024 ** 2)
     if (freeMiB >= fewMiB) return undefined
@@ -46,17 +46,17 @@ export class Scratch {
     )
   }
 
-  /** An attempt found the disk full. While its job waits, but not for long, the worker leaves jobs to others. */
+  /** Notes that an attempt found the disk full. While its job waits, up to 5 s, the worker leaves jobs to others. */
   noteFull(waitMs: number): void {
     this.#fullUntil = Math.max(this.#fullUntil, performance.now() + Math.min(waitMs, longestRestMs))
   }
 
-  /** How long the worker still leaves jobs to others. */
+  /** Milliseconds for which the worker still leaves jobs to others. */
   get fullMs(): number {
     return Math.max(0, this.#fullUntil - performance.now())
   }
 
-  /** A new empty folder for one attempt. */
+  /** Creates an empty folder for one attempt. */
   async folder(name: string): Promise<string> {
     this.#root ??= this.#makeRoot().catch((error: unknown) => {
       this.#root = undefined
@@ -67,22 +67,22 @@ export class Scratch {
     return folder
   }
 
-  /** Removes the folder of an attempt. What cannot be removed now goes with the process's folder. */
+  /** Removes the folder of an attempt. Files that cannot be removed now are removed with the process's folder. */
   async remove(folder: string): Promise<void> {
     await removeFolder(folder).catch((error: unknown) =>
       this.#logger.warn({ folder, err: error }, 'Scratch files could not be removed.'),
     )
-    // One large job may have filled it alone.
+    // One large job alone may have filled the disk.
     if (this.fullMs > 0 && (await this.warning()) === undefined) this.#fullUntil = 0
   }
 
-  /** The path that `folder` creates. `undefined` until this process has created a folder. */
+  /** The path of an attempt's folder. `undefined` until this process has created any. */
   async pathOf(name: string): Promise<string | undefined> {
     const root = await this.#root?.catch(() => undefined)
     return root === undefined ? undefined : join(root, name)
   }
 
-  /** Removes the process's folder with everything in it. */
+  /** Removes the process's folder and its content. */
   async close(): Promise<void> {
     const root = await this.#root?.catch(() => undefined)
     this.#root = undefined

@@ -21,7 +21,7 @@ interface EndedAttempt extends Omit<EndPatience, 'onRetry'> {
   log: AttemptLog
 }
 
-/** The end of an attempt: the one write that settles it, and what follows from it. */
+/** Settles an attempt: one write that ends it, then events, cleanup and notifications. */
 export function settlement(ports: AttemptPorts, { job, checkpoint, stages, outageMs, answeredAt, log }: EndedAttempt) {
   const { events, onEnd, waking, options } = ports
 
@@ -55,7 +55,7 @@ export function settlement(ports: AttemptPorts, { job, checkpoint, stages, outag
       await discardResults()
       return undefined
     }
-    // Nobody may come for a queued job, and this worker was the one to act on the cancel.
+    // This worker acts on the cancel, because another might not claim the queued job for a long time.
     const settled = written.status === 'QUEUED' && written.cancelRequested ? await cancel(written) : written
     switch (settled.status) {
       case 'SUCCEEDED':
@@ -83,11 +83,11 @@ export function settlement(ports: AttemptPorts, { job, checkpoint, stages, outag
   return { settle, discardResults }
 }
 
-/** When a worker should look for the job. A sweep finds those that wait longer. */
+/** Delay of the notification for a queued job. A sweep finds jobs that wait longer. */
 function delayOf(change: JobChange, { dueAt, history }: JobRecord): number {
   if (change.kind === 'requeue') return change.delayMs + timerSlackMs
   if (change.kind !== 'suspend') return 0
-  // Both by the store's clock.
+  // Both times are by the store's clock.
   const waitMs = (dueAt ?? 0) - (history.at(-1)?.endedAt ?? 0)
   return Math.min(Math.max(0, waitMs) + timerSlackMs, longestTimerMs)
 }

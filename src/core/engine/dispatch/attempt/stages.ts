@@ -1,22 +1,22 @@
 import { Shares } from '../../limits/shares.js'
 
 /**
- * A fetch that takes longer gives its run slot to another job. Until then the next job may have to wait for it, so an
- * application with a slow fetch is not granted a second such wait.
+ * A fetch that takes longer gives its run slot to another job. Until then it may delay that job, so an application with
+ * a slow fetch is not granted a second such delay.
  */
 const slowAfterMs = 100
 
-/** Up to this share of taken slots no fetch has to hurry; with all taken, this is the factor on the minimum rate. */
+/** Up to this share of taken slots, the minimum rate applies; with all taken, `mostHaste` times that rate. */
 const hasteFrom = 0.5
 const mostHaste = 64
 
-/** Most ends that are being written while further jobs are claimed: as many as one statement writes. */
+/** Most ends of attempts written while further jobs are claimed: as many as one statement writes. */
 const mostEnding = 100
 
 export interface StageLimits {
   /** Attempts that may run at a time. */
   concurrency: number
-  /** Slow fetches in addition to them. */
+  /** Slow fetches in addition to these attempts. */
   slowInputs: number
   /** Most slow fetches of one application. */
   slowInputsPerApplication: number
@@ -26,28 +26,28 @@ export interface StageLimits {
 export interface InputFetch<Result> {
   app: string
   work: () => Promise<Result>
-  /** Called to end a download that gets no slot, or loses it. Absent: the inputs are here, and only have to be read. */
+  /** Ends a download that gets no slot, or loses it. Absent: nothing is downloaded, the inputs only need to be read. */
   onCrowded?: () => void
 }
 
 /**
  * The stages of this process's attempts. Many may fetch their inputs and few may run: an attempt whose input arrives
  * slowly occupies no run slot until the input is complete. A quick fetch keeps its slot, so that this process claims no
- * more jobs than it can run soon. Slow ones have slots of their own, shared by the applications: without one, a
- * download is ended.
+ * more jobs than it can run soon. Slow fetches have separate slots, shared by the applications; a slow download without
+ * one is aborted.
  */
 export class Stages {
-  /** All of one application: whose turn it is, the store has decided. */
+  /** All in one account, because the store has already decided which application is next. */
   readonly #slots: Shares
   readonly #fetchSlots: Shares
-  /** Applications that were refused a slot since the last one was released. */
+  /** Applications that were refused a fetch slot since one was last released. */
   readonly #turnedAway = new Set<string>()
   readonly #onRoom: () => void
   #ending = 0
 
   /**
-   * @param onRoom called when a fetch turns out to be slow, or only the end of an attempt is still to be written, so
-   * that there may be room for another job
+   * @param onRoom called when there may be room for another job: a fetch turned out to be slow, or an attempt only has
+   * to write its end
    */
   constructor({ concurrency, slowInputs, slowInputsPerApplication }: StageLimits, onRoom: () => void) {
     this.#slots = new Shares({ total: concurrency, reserve: 0 })
@@ -60,7 +60,7 @@ export class Stages {
     return this.#fetchSlots.held + Math.min(this.#ending, mostEnding)
   }
 
-  /** Writes the end of an attempt. The next job is claimed meanwhile. */
+  /** Writes the end of an attempt, while the next job may be claimed. */
   async end<Result>(write: () => Promise<Result>): Promise<Result> {
     this.#ending++
     this.#onRoom()
@@ -76,7 +76,7 @@ export class Stages {
     return [...new Set([...this.#fetchSlots.full, ...this.#turnedAway])]
   }
 
-  /** How many times faster than usual an input has to arrive: the more slots are taken, the faster. */
+  /** Factor on the minimum rate of an input, which grows with the share of taken slots. */
   readonly haste = (): number => {
     const taken = this.#fetchSlots.held / this.#fetchSlots.total
     return mostHaste ** Math.max(0, (taken - hasteFrom) / (1 - hasteFrom))
@@ -85,7 +85,7 @@ export class Stages {
   async fetch<Result>({ app, work, onCrowded }: InputFetch<Result>): Promise<Result> {
     let slot: { release(): void } | undefined
     const giveWay = () => {
-      // Inputs that are here are read soon: they keep their run slot rather than take a fetch slot from others.
+      // Without a download, inputs are ready soon: they keep the run slot rather than take a fetch slot from others.
       slot = onCrowded || this.#fetchSlots.hasRoom(app) ? this.#fetchSlots.tryTake(app, onCrowded) : undefined
       if (slot) return this.#onRoom()
       if (!onCrowded) return
@@ -104,11 +104,11 @@ export class Stages {
   }
 
   /**
-   * Does the work once a slot is free. If the signal fires before that, it rejects at once; afterwards the work has to
+   * Does the work once a slot is free. Rejects at once if the signal fires before that; afterwards the work must
    * observe the signal itself.
    *
-   * @param signal of this run alone
-   * @param onNoSlot called if none is free now
+   * @param signal of this run only
+   * @param onNoSlot called if no slot is free now
    */
   run<Result>(signal: AbortSignal, work: () => Promise<Result>, onNoSlot?: () => void): Promise<Result> {
     if (!this.#slots.hasRoom('')) onNoSlot?.()

@@ -4,7 +4,7 @@ import { StemworkError, storeUnavailable } from '../../errors.js'
 export interface OutageOptions {
   /** Ends the wait with its reason. */
   signal: AbortSignal
-  /** How long to wait for an outage to end, from its first failure; then the failure is thrown. */
+  /** How long to wait for the end of an outage, from its first failure; then `STORE_UNAVAILABLE` is thrown. */
   maxMs: number
   /** Called with each failure that does not end the wait. */
   onFailure(error: unknown): void
@@ -14,7 +14,7 @@ const firstWaitMs = 500
 const longestWaitMs = 30_000
 
 /**
- * The result of `work`, which is repeated with growing waits while the blob store is unavailable.
+ * Does `work`, and repeats it with growing waits while the blob store is unavailable.
  *
  * @throws StemworkError `STORE_UNAVAILABLE` (not retryable) after `maxMs`; the signal's reason; other errors of `work`
  * at once.

@@ -5,21 +5,21 @@ import { deploymentKey } from '../../job/blob-keys.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { SweepPorts } from './sweep.js'
 
-/** Which job store the files belong to, and its last pass over them. */
+/** Content of the marker: the job store to which the files belong, and its last pass over them. */
 const markerSchema = z.object({ deployment: z.string(), pass: z.number().int() })
 type Marker = z.infer<typeof markerSchema>
-/** Of files that wait for the operator: a store that was restored would catch up with any other pass. */
+/** Pass number while the operator must decide: a restored store would eventually exceed any other number. */
 const unreachedPass = Number.MAX_SAFE_INTEGER
 
-/** `undefined`: no pass is due. `now`: when it began, by the clock that gives the files their times. */
+/** `undefined`: no pass is due. `now`: its start, by the clock of the files' times. */
 export type FilePass = { isOwn: true; now: number } | { isOwn: false; problem: string } | undefined
 
 /**
- * Begins a pass over all files, and tells whether this job store may judge them: it must be the same store as before,
+ * Begins a pass over all files, and checks whether this job store may remove any: it must be the same store as before,
  * and not an older copy.
  */
 export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs: number): Promise<FilePass> {
-  // In this order, a store that was not restored is always ahead of the marker.
+  // Read before the pass begins, so that a store that was not restored is always ahead of the marker.
   const seen = await read(blobs)
   const begun = await jobs.beginFilePass(everyMs)
   if (!begun) return undefined

@@ -7,9 +7,9 @@ import { beginFilePass } from './deployment-marker.js'
 import { isUploadInUse } from './uploads.js'
 
 export interface FileSweepOptions {
-  /** Make a pass only if no process began one in this time. Default: 0. */
+  /** Makes a pass only if no process began one within this time. Default: 0. */
   everyMs?: number
-  /** Remove orphans even if most files are orphans. Default: false, because the job store may then be the wrong one. */
+  /** Removes orphans even if most files are orphans. Default: false, because the job store may be the wrong one. */
   allowMassRemoval?: boolean
 }
 
@@ -18,12 +18,12 @@ export interface FileSweepReport {
   orphans: number
 }
 
-/** With at least this many files, orphans are kept if they are more than half of them. */
+/** Among at least this many files, orphans are kept if they are more than half. */
 const fewFiles = 20
 
 export type FileSweep = ReturnType<typeof fileSweep>
 
-/** Checks every file and removes those that nothing refers to. None of this is urgent. */
+/** Checks every file, and removes files without a reference. Not urgent. */
 export function fileSweep(ports: SweepPorts) {
   const { blobs, jobs, clock, options, logger } = ports
   let isStopped = false
@@ -64,7 +64,7 @@ export function fileSweep(ports: SweepPorts) {
     return removed
   }
 
-  /** Checkpoints of jobs that no longer exist, or that ended and are not kept for a retry. */
+  /** Removes checkpoints of jobs that no longer exist, or that ended and do not keep them for a retry. */
   async function removeCheckpoints(now: number): Promise<number> {
     const before = now - options.retention.orphansMs
     let removed = 0
@@ -83,7 +83,7 @@ export function fileSweep(ports: SweepPorts) {
     return removed
   }
 
-  /** Results of deleted jobs and of superseded claims, and leftovers of interrupted writes. */
+  /** Removes results of deleted jobs and of superseded claims, and leftovers of interrupted writes. */
   async function removeOrphans(now: number, allowMassRemoval: boolean): Promise<number> {
     const before = now - options.retention.orphansMs
     const orphans: string[] = []
@@ -96,7 +96,7 @@ export function fileSweep(ports: SweepPorts) {
       if (!result) continue
       files++
       if (modifiedAt > before) continue
-      // In key order, so a job's files are adjacent.
+      // The list is in key order, so a job's files are adjacent.
       if (jobId !== result.jobId) job = await jobs.get((jobId = result.jobId))
       if (!job || isOrphan(job, key, result)) orphans.push(key)
     }
@@ -116,7 +116,7 @@ export function fileSweep(ports: SweepPorts) {
     return removed + ((await blobs.cleanUp?.(before)) ?? 0)
   }
 
-  /** A file that cannot be removed does not stop the others. */
+  /** Removes a file; a failure does not stop the sweep. Returns the number of removed files. */
   async function remove(key: string): Promise<0 | 1> {
     try {
       await blobs.delete(key)

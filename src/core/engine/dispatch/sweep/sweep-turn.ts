@@ -11,9 +11,9 @@ const earliest = 0.9
 const rememberedRounds = 10
 
 const turnSchema = z.object({
-  /** Of the last sweep, by the store's clock. */
+  /** Time of the last sweep, by the store's clock. */
   at: z.number(),
-  /** Live workers then. */
+  /** Number of live workers at that time. */
   workers: z.number(),
 })
 
@@ -25,10 +25,10 @@ interface TurnParts {
 }
 
 /**
- * Whose turn it is to sweep: the work is the same for all nodes, so in each interval one of them does it. A document
- * decides which; if that node fails, the next one takes over.
+ * Decides which node sweeps: the work is the same for all nodes, so in each interval one of them does it, the one that
+ * first updates a document. If that node fails, another takes over.
  *
- * @returns whether it is this node's turn, and how many workers live
+ * @returns whether it is this node's turn, and the number of live workers
  * @throws the store's error
  */
 export async function sweepTurn({

@@ -15,11 +15,11 @@ export interface SweepPorts extends Pick<SharedParts, 'events' | 'jobs' | 'clock
   contact: StoreContact
 }
 
-/** What one sweep did. */
+/** Numbers of jobs and files that one sweep handled. */
 export interface SweepReport {
   deleted: number
   expired: number
-  /** Ended while no worker ran them: their deadlines had passed, or they were canceled after their worker was lost. */
+  /** Jobs ended while no worker ran them: their deadlines had passed, or they were canceled and their worker lost. */
   missed: number
   purged: number
   uploads: number
@@ -29,9 +29,9 @@ export interface SweepReport {
 type SweepReason = 'deleted' | 'expired' | 'overdue' | 'abandoned'
 
 const batch = 100
-/** Once failures of a step have taken so long, a store is probably unavailable: the rest waits for the next sweep. */
+/** When failures of a step have taken this long, a store is probably unavailable: the next sweep does the rest. */
 const mostLostMs = 30_000
-/** Sweeps per tidying of the ledger, which is kept by days. */
+/** Sweeps per removal of old ledger entries, which are kept by days. */
 const ledgerRounds = 20
 
 export type Sweep = ReturnType<typeof jobSweep>
@@ -42,7 +42,7 @@ export type Sweep = ReturnType<typeof jobSweep>
  */
 export function jobSweep(ports: SweepPorts) {
   const { jobs, blobs, clock, contact, events, options, logger, onEnd } = ports
-  /** Jobs for which a step failed: they come after those for which it may succeed. */
+  /** Jobs for which a step failed: they are handled after all others. */
   const failures: Record<SweepReason, Set<string>> = {
     deleted: new Set(),
     expired: new Set(),
@@ -76,10 +76,10 @@ export function jobSweep(ports: SweepPorts) {
   }
 
   /**
-   * Each due job on its own; one for which the work fails is tried again after the others.
+   * Does the work for each due job; if it fails for a job, the next sweep handles that job after the others.
    *
-   * @param work resolves with `false` where there was nothing to do
-   * @returns for how many jobs it was done
+   * @param work resolves with `false` if there was nothing to do
+   * @returns the number of jobs for which it was done
    */
   function each(reason: SweepReason, work: (job: JobRecord) => Promise<boolean | void>): Promise<number> {
     return step(reason, async () => {
@@ -110,18 +110,18 @@ export function jobSweep(ports: SweepPorts) {
     })
   }
 
-  /** Works even if no live worker could claim them. */
+  /** Ends all such jobs, even if no live worker could claim them. */
   async function endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
     const ended = await each(reason, async (due) => {
-      // After an outage, a worker that is back may still end the job itself.
+      // After an outage, a worker that has reconnected may still end the job itself.
       if (reason === 'abandoned' && due.lease !== null && due.lease.until > (await contact.lapsedBefore())) return false
       return (await endUnheld(due)) !== undefined
     })
-    // A deadline is a promise, so the others do not wait for the next sweep.
+    // A deadline is a promise, so the remaining jobs do not wait for the next sweep.
     return ended < batch ? ended : ended + (await endUnheldJobs(reason))
   }
 
-  /** Ends a job that nobody runs, if it was canceled or has missed its deadline; `undefined`: it goes on, or is over. */
+  /** Ends a job without a worker, if it was canceled or missed its deadline. `undefined`: it continues or has ended. */
   async function endUnheld(due: JobRecord): Promise<JobRecord | undefined> {
     const job = await jobs.apply(due.id, {
       ...(due.cancelRequested
@@ -137,8 +137,8 @@ export function jobSweep(ports: SweepPorts) {
   }
 
   /**
-   * With no live worker to take them over, jobs of lost workers would count as running forever. By then a worker that
-   * is only cut off has given up, too.
+   * Requeues jobs of lost workers, which would count as running forever if no live worker took them over. By then, a
+   * worker that is only disconnected has given up, too.
    */
   async function releaseLapsed(): Promise<void> {
     const lapsed = await jobs.due('lapsed', batch)
@@ -163,7 +163,7 @@ export function jobSweep(ports: SweepPorts) {
   }
 }
 
-/** Files first, then the record: after an interruption in between, the record is still there to find them. */
+/** Removes first the files, then the record, which still locates the files after an interruption. */
 export async function finishDeletion(
   job: JobRecord,
   ports: Pick<SweepPorts, 'jobs' | 'blobs' | 'clock' | 'options'>,

@@ -4,9 +4,9 @@ import { keepsInputs } from '../../job/retry.js'
 import type { SharedParts } from '../../engine-parts.js'
 
 /**
- * Removes the uploaded inputs of a deleted job, except those that another job needs. When a job ends, retention removes
- * them: a second job may use the same upload, and a ticket accepts no second file while the first exists. Afterwards a
- * mark says that it was used, as long as the ticket may live; retention removes it like an unused upload.
+ * Removes the uploaded inputs of a deleted job, except uploads that another job needs. When a job just ends, retention
+ * removes them: a second job may use them, and a ticket accepts no second file while the first exists. After a removal,
+ * a marker file shows that the ticket was used while it may still be valid; retention removes the marker.
  */
 export async function removeUploads(
   job: JobRecord,
@@ -17,7 +17,7 @@ export async function removeUploads(
   const mayHaveTicket = (await clock.time()) - job.createdAt <= options.retention.unusedUploadsMs
   for (const key of Object.values(job.uploads)) {
     if (await isUploadInUse(key, ports)) continue
-    // The mark first: if this is interrupted in between, both are done again.
+    // The marker first: after an interruption, both steps are repeated.
     if (mayHaveTicket && isOfTicket(key)) await blobs.put(usedTicketKey(key), '')
     await blobs.delete(key)
   }
@@ -26,7 +26,7 @@ export async function removeUploads(
 /** Failed jobs per upload to check; an upload with more of them is kept. */
 const mostFailed = 100
 
-/** Whether a job waits for the upload, uses it, or may be retried with it. */
+/** Whether a queued or running job needs the upload, or a failed one may be retried with it. */
 export async function isUploadInUse(
   key: string,
   { jobs, clock }: Pick<SharedParts, 'jobs' | 'clock'>,
