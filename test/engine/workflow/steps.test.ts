@@ -5,9 +5,12 @@ import { z } from 'zod'
 import { memoryJobs } from '../../../src/adapters/memory.js'
 import type { EngineParts } from '../../../src/core/engine/engine.js'
 import { StemworkError } from '../../../src/core/engine/errors.js'
+import { resolveEngineOptions } from '../../../src/core/engine/options.js'
+import { StepRun } from '../../../src/core/engine/runner/execute-steps.js'
 import { inlineRunner } from '../../../src/core/engine/runner/inline-runner.js'
 import type { RunContext, StepFile } from '../../../src/core/engine/workflow/steps.js'
 import { defineWorkflow } from '../../../src/core/engine/workflow/workflow.js'
+import { temporaryFolder } from '../../temporary-folder.js'
 import { keys, stepsWorkflow, testEngine, textOf } from '../harness.js'
 
 /** An engine whose workflow is this function, which may be exchanged between attempts. */
@@ -69,6 +72,23 @@ describe('a finished step', () => {
     await engine.start()
     expect(await until((await submit()).id, 'SUCCEEDED', 'FAILED')).toMatchObject({ status: 'SUCCEEDED' })
     await engine.close()
+  })
+
+  test('counts for its share of the progress, also while it runs', async () => {
+    const reported: number[] = []
+    const run = new StepRun({
+      jobId: 'job',
+      version: '1',
+      kept: [],
+      limits: resolveEngineOptions({}).limits,
+      directory: temporaryFolder(),
+      signal: new AbortController().signal,
+      detail: () => {},
+      report: (_, progress) => void reported.push(progress),
+    })
+    await run.run('first', async ({ progress }) => progress(0.5), { share: 0.02 })
+    await run.run('second', async ({ progress }) => progress(0.5), { share: 0.5 })
+    expect(reported.map((progress) => Math.round(100 * progress))).toEqual([0, 1, 2, 2, 27, 52])
   })
 
   test('counts as progress, which resets the count of attempts; one that fails is shown with its error', async () => {

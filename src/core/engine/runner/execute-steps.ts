@@ -258,14 +258,14 @@ export class StepRun implements Steps {
   async #tried(
     name: string,
     work: Work<unknown>,
-    { version, maxAttempts, isRetried, delayMs, timeoutMs, onRetry }: StepPolicy & { version: string },
+    { version, maxAttempts, isRetried, delayMs, onRetry, ...policy }: StepPolicy & { version: string },
     earlier: number,
   ): Promise<StepResult> {
     for (let tries = 1; ; tries++) {
       const startedAt = this.#clock.now()
       const step = { name, version, startedAt, attempts: earlier + tries, until: null }
       try {
-        const { value, files } = await this.#once(name, work, timeoutMs)
+        const { value, files } = await this.#once(name, work, policy)
         const saved = await this.#save({
           ...step,
           state: 'done',
@@ -291,7 +291,11 @@ export class StepRun implements Steps {
   }
 
   /** Makes one try, in an empty folder for the step. */
-  async #once(name: string, work: Work<unknown>, timeoutMs: number | undefined): Promise<StepResult> {
+  async #once(
+    name: string,
+    work: Work<unknown>,
+    { timeoutMs, share = defaultShare }: Pick<StepPolicy, 'timeoutMs' | 'share'>,
+  ): Promise<StepResult> {
     const { jobId, limits, trace, detail, directory: parent, signal, report } = this.#ports
     const directory = join(parent, `step-${name}`)
     await removeFolder(directory)
@@ -309,7 +313,7 @@ export class StepRun implements Steps {
       detail,
       directory,
       signal: ending,
-      progress: (fraction) => report(name, this.#progress + defaultShare * Math.min(1, Math.max(0, fraction))),
+      progress: (fraction) => report(name, this.#progress + share * Math.min(1, Math.max(0, fraction))),
       file: (fileName) => new MadeFile(directory, fileName),
     }
     report(name, this.#progress)
