@@ -3,7 +3,7 @@ import type { EngineSettings } from './core/engine/options.js'
 import type { HandlerSettings } from './http/options.js'
 
 /**
- * What the configuration file of the command line, such as `stemwork.config.ts`, may say.
+ * Contents of the configuration file of the command line, such as `stemwork.config.ts`.
  *
  * @example
  * import type { ServiceConfig } from 'stemwork'
