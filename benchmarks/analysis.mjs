@@ -46,7 +46,7 @@ try {
     rows.push(scored(truth, await analyzeAudio(await openAudio(path))))
     if (isVerbose) console.log(seed, truth.drums, JSON.stringify(truth.programs), line(truth, rows.at(-1)))
   }
-  if (rows.length > 0) summarise(rows)
+  if (rows.length > 0) summarize(rows)
   if (librosa !== undefined) console.log(librosaLine(rows))
   if (songs !== undefined) {
     const all = []
@@ -98,7 +98,7 @@ function librosaLine(rows) {
   )
 }
 
-function summarise(rows) {
+function summarize(rows) {
   const part = (name, chosen) => {
     if (chosen.length === 0) return
     const mean = (value) => (chosen.reduce((sum, row) => sum + value(row), 0) / chosen.length).toFixed(3)

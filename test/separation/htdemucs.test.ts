@@ -95,7 +95,7 @@ function spectrumWave(spectrum: Complex[], { samples, bins }: Sizes): Float64Arr
   return padded.subarray(2 * hop + 1.5 * hop, 2 * hop + 1.5 * hop + samples)
 }
 
-/** The whole path of one channel in double precision: normalise, cut, separate, weigh with a triangle, join. */
+/** The whole path of one channel in double precision: normalize, cut, separate, weigh with a triangle, join. */
 function separateChannel(
   mixture: Float32Array[],
   channel: number,
@@ -210,7 +210,7 @@ describe('the htdemucs architecture', () => {
     expect(kinkAt(vocals[0]!, joints)).toBeLessThan(3)
   })
 
-  it('normalises by the whole track and undoes it: level and offset make no difference', async () => {
+  it('normalizes by the whole track and undoes it: level and offset make no difference', async () => {
     expect(await differenceOfQuiet(await model(small, known), stereoMusic(30_000), 100)).toBeLessThan(1e-5)
   })
 

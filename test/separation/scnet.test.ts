@@ -74,7 +74,7 @@ function separateSegment(
   ).subarray(size / 2, size / 2 + samples)
 }
 
-/** A channel: normalised by the track, cut into segments of half overlap, joined by linear fades. */
+/** A channel: normalized by the track, cut into segments of half overlap, joined by linear fades. */
 function separateChannel(
   mixture: Float32Array[],
   channel: number,
@@ -155,7 +155,7 @@ describe('the scnet architecture', () => {
     expect(kinkAt(vocals[0]!, [2500, 5000, 7500, 10_000, 12_500, 15_000, 17_500])).toBeLessThan(2)
   })
 
-  it('normalises by the whole track and undoes it', async () => {
+  it('normalizes by the whole track and undoes it', async () => {
     expect(await differenceOfQuiet(await model(small, known), stereoMusic(15_000), 100)).toBeLessThan(1e-5)
   })
 

@@ -378,7 +378,7 @@ describe('adding to a batch', () => {
     expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
   })
 
-  test('is recognised as a repeat by its jobs once its key is forgotten', async () => {
+  test('is recognized as a repeat by its jobs once its key is forgotten', async () => {
     const { add, stored } = batches()
     const first = { request: { key: 'k', digest: 'd' }, jobs: [sampleJob({ app: 'a', batchName: 'b' })] }
     await add(first)

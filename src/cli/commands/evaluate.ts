@@ -5,7 +5,7 @@ import {
   type SongEvaluation,
 } from '../../core/workflows/separation/evaluation/evaluate.js'
 import { findSongs } from '../../core/workflows/separation/evaluation/song-folders.js'
-import { summarise } from '../../core/workflows/separation/evaluation/summary.js'
+import { summarize } from '../../core/workflows/separation/evaluation/summary.js'
 import { requireModel } from '../../core/models/installed.js'
 import { ensembleAlgorithms } from '../../core/models/ensemble-algorithm.js'
 import { embeddedModelName } from '../../core/models/registry.js'
@@ -98,7 +98,7 @@ function reportOf(input: CommandInput, songs: readonly SongEvaluation[]) {
     folder: input.first,
     seconds: secondsOf(songs),
     peakMemoryBytes: peakMemoryBytes(),
-    summary: summarise(songs),
+    summary: summarize(songs),
     songs,
   }
 }

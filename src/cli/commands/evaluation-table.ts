@@ -1,9 +1,9 @@
 import type { SongEvaluation } from '../../core/workflows/separation/evaluation/evaluate.js'
-import { type MethodSummary, summarise } from '../../core/workflows/separation/evaluation/summary.js'
+import { type MethodSummary, summarize } from '../../core/workflows/separation/evaluation/summary.js'
 
 /** The results as two Markdown tables that also read well on a terminal: all songs together, then each song. */
 export function evaluationTable(songs: readonly SongEvaluation[]): string {
-  const summaries = summarise(songs)
+  const summaries = summarize(songs)
   const isOne = songs.length === 1
   const overall = [
     [

@@ -314,7 +314,7 @@ describe('the download URL as an input', () => {
     expect((await createJob(inputUrl.replace(/expires=\d/, 'expires=9'))).status).toBe(422)
   })
 
-  test('is recognised under another host name of the service', async () => {
+  test('is recognized under another host name of the service', async () => {
     const inputUrl = new URL(await service.uploaded(song))
     inputUrl.hostname = 'stems.example.com'
     expect((await createJob(inputUrl.href)).status).toBe(200)

@@ -68,9 +68,9 @@ export function estimateBars(
   chroma: readonly Float32Array[],
 ): Bars | undefined {
   if (beats.length < 8) return undefined
-  const low = normalised(beats.map((beat) => strongestNear(lowOnsets, beat)))
+  const low = normalized(beats.map((beat) => strongestNear(lowOnsets, beat)))
   const harmonies = beats.map((beat, index) => meanChroma(chroma, beat, beats[index + 1] ?? beat + 1))
-  const changes = normalised(
+  const changes = normalized(
     harmonies.map((harmony, index) => (index === 0 ? 0 : distance(harmony, harmonies[index - 1]!))),
   )
   const accents = low.map((value, index) => value + 1.5 * changes[index]!)
@@ -116,7 +116,7 @@ function distance(one: Float32Array, other: Float32Array): number {
   return a > 0 && b > 0 ? 1 - product / Math.sqrt(a * b) : 0
 }
 
-function normalised(values: readonly number[]): number[] {
+function normalized(values: readonly number[]): number[] {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length
   const deviation = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)
   return values.map((value) => (deviation > 0 ? (value - mean) / deviation : 0))

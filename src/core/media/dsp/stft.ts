@@ -21,7 +21,7 @@ export interface SpectrumLayout {
 }
 
 /**
- * Short-time Fourier transform of parts of a signal, unnormalised, and its inverse. It does not pad: for centred
+ * Short-time Fourier transform of parts of a signal, unnormalized, and its inverse. It does not pad: for centred
  * frames, pass a signal that already has `size / 2` samples before the first frame's centre (`reflectedSlice`).
  *
  * Frames are processed in batches and without allocations. Whole rows are copied between the caller's arrays, the

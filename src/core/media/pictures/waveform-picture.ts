@@ -13,7 +13,7 @@ const peakOpacity = 0.45
 const thinnestPixels = 1
 
 /**
- * A PNG overview on a transparent background: time from left to right, full scale from top to bottom, not normalised.
+ * A PNG overview on a transparent background: time from left to right, full scale from top to bottom, not normalized.
  */
 export function waveformPicture(levels: Levels, { width, height, colour }: WaveformPicture): Buffer {
   const opacity = new Uint8Array(width * height)

@@ -38,7 +38,7 @@ export function lyricLines(text: string): LyricLine[] {
 
 /**
  * Estimates when each line is sung: the phrases are divided among the lines in order, by their numbers of letters,
- * preferably at pauses, and at long pauses between verses. The sung words are not recognised.
+ * preferably at pauses, and at long pauses between verses. The sung words are not recognized.
  *
  * @returns an empty array if nobody sings
  */

@@ -52,7 +52,7 @@ export interface Separation extends Omit<SeparatedTrack, 'timings'>, Pick<Networ
 /**
  * Separates an audio file into stems: stereo files at the model's sample rate, with the same length and start. Before
  * rounding to the file's format, vocals and accompaniments add up to the mixture, sample by sample; nothing is
- * normalised. Memory does not grow with the length of the audio. The networks stay loaded for the next call.
+ * normalized. Memory does not grow with the length of the audio. The networks stay loaded for the next call.
  *
  * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` for an invalid option or model,
  * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` if no runtime can run the networks

@@ -14,7 +14,7 @@ export interface NetworkRun {
   fetches: Record<string, Tensor>
 }
 
-/** Statistics of the mono mix of the whole track, for architectures that normalise with them. */
+/** Statistics of the mono mix of the whole track, for architectures that normalize with them. */
 export interface TrackStatistics {
   mean: number
   standardDeviation: number

@@ -47,7 +47,7 @@ export const htdemucsArchitecture: ArchitectureFactory = async (manifest, networ
     prepare(segment, statistics): NetworkRun[] {
       const wave = tensor(1, 2, length)
       for (const channel of [0, 1]) {
-        waves.normalise(segment, channel, statistics, wave.data.subarray(channel * length, (channel + 1) * length))
+        waves.normalize(segment, channel, statistics, wave.data.subarray(channel * length, (channel + 1) * length))
       }
       const feeds = { [ports.wave.input.name]: wave }
       const fetches = { [ports.wave.output.name]: tensor(1, stemCount, 2, length) }

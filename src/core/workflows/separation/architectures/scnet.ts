@@ -23,7 +23,7 @@ const trainedSeconds = 11
 
 /**
  * SCNet: one network from the spectrum of the mixture `[1, 4, bins, frames]`, channels L.re, L.im, R.re, R.im, to those
- * of the stems, one after another, `[1, 4 * stems, bins, frames]`. The track is normalised as a whole; the centred STFT
+ * of the stems, one after another, `[1, 4 * stems, bins, frames]`. The track is normalized as a whole; the centred STFT
  * of each segment has a rectangular window and is scaled by `1 / sqrt(n_fft)`.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
@@ -66,7 +66,7 @@ export const scnetArchitecture: ArchitectureFactory = async (manifest, networks,
     prepare(segment, statistics): NetworkRun[] {
       const mixture = tensor(4)
       for (const channel of [0, 1]) {
-        waves.normalise(segment, channel, statistics, wave.subarray(0, length))
+        waves.normalize(segment, channel, statistics, wave.subarray(0, length))
         const centred = reflectedSlice({ samples: wave, start: 0 }, -size / 2, padded + size / 2, padded, scratch)
         stft.forward(
           centred,

@@ -4,14 +4,14 @@ import type { TrackStatistics } from './architecture.js'
 import type { Estimate, Stems } from '../../../models/stems.js'
 import type { StemSources } from './stem-sources.js'
 
-/** Without statistics, nothing is normalised. */
+/** Without statistics, nothing is normalized. */
 const none: TrackStatistics = { mean: 0, standardDeviation: 1 }
 
 /** Avoids a division by zero for silence. */
 const leastDeviation = 1e-8
 
 /**
- * Cuts a track into waveforms of a fixed length, normalised by the statistics of the whole track, and joins the
+ * Cuts a track into waveforms of a fixed length, normalized by the statistics of the whole track, and joins the
  * networks' outputs. The last waveform, and that of a shorter track, is extended on both sides: by real audio, and by
  * silence beyond the track.
  *
@@ -30,8 +30,8 @@ export function trackWaves(length: number, overlap: number) {
     length,
     geometry,
 
-    /** Writes the normalised waveform of one channel of a segment. */
-    normalise(segment: Segment, channel: number, statistics: TrackStatistics | undefined, wave: Float32Array): void {
+    /** Writes the normalized waveform of one channel of a segment. */
+    normalize(segment: Segment, channel: number, statistics: TrackStatistics | undefined, wave: Float32Array): void {
       const { mean, standardDeviation } = statistics ?? none
       const samples = segment.planes[channel]!
       const from = firstSample(segment)

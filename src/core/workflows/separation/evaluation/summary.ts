@@ -18,7 +18,7 @@ export interface MethodSummary {
 }
 
 /** One summary for each method, in their order. */
-export function summarise(songs: readonly SongEvaluation[]): MethodSummary[] {
+export function summarize(songs: readonly SongEvaluation[]): MethodSummary[] {
   const methods = songs[0]?.methods ?? []
   return methods.map(({ method }, index) => {
     const scores = songs.map((song) => song.methods[index]!)
