@@ -253,7 +253,7 @@ describe('the MP3 kernels and their plain twins give the same, bit for bit:', ()
     check(({ transform }) => transform(rows, matrix, values))
     for (const count of [4, 576]) {
       check(({ compressed }) => compressed(values, to, count))
-      for (const scale of [1e-3, 1, 3000]) check(({ quantise }) => quantise(values, scale, to, count))
+      for (const scale of [1e-3, 1, 3000]) check(({ quantize }) => quantize(values, scale, to, count))
       check(({ limited }) => limited(values, 0.7, count))
       check(({ middleAndSide }) => middleAndSide(values, to, count))
     }
@@ -275,7 +275,7 @@ describe('the MP3 kernels and their plain twins give the same, bit for bit:', ()
   })
 
   it.each([0, 1, 2, 7, 15, 16, 30, 8206])('the codes of magnitudes up to %i, after any number of bits', (largest) => {
-    const [quantised, signs, regions, coding, frame, tables] = [0, 600, 1200, 1800, 1810, 4000]
+    const [quantized, signs, regions, coding, frame, tables] = [0, 600, 1200, 1800, 1810, 4000]
     const codes = createMp3Kernels(tables + codeTables.end)
     const fill = new Float32Array(noise(codes.memory.length, 8))
     const integers = new Int32Array(fill.buffer)
@@ -286,17 +286,17 @@ describe('the MP3 kernels and their plain twins give the same, bit for bit:', ()
     const falling = noise(576, 9).map((value, i) => Math.abs(value) * 2 * largest * 2 ** (-i / 60))
     for (const end of [0, 2, 4, 38, 202, 470, 576]) {
       const values = Array.from(falling, (value, i) => (i < end ? Math.min(largest, Math.round(value)) : 0))
-      integers.set(values, quantised)
+      integers.set(values, quantized)
       expect(
         difference(codes, plainMp3Kernels, fill, ({ chooseCodes }) =>
-          chooseCodes(quantised, 576, regions, tables, coding),
+          chooseCodes(quantized, 576, regions, tables, coding),
         ),
       ).toBeUndefined()
-      const bits = codes.chooseCodes(quantised, 576, regions, tables, coding)
+      const bits = codes.chooseCodes(quantized, 576, regions, tables, coding)
       const chosen = codes.memory.slice()
       for (let bit = 0; bit < 17; bit++) {
         const write = (kernels: ReturnType<typeof plainMp3Kernels>) =>
-          kernels.writeValues(quantised, signs, regions, tables, coding, frame, bit)
+          kernels.writeValues(quantized, signs, regions, tables, coding, frame, bit)
         expect(difference(codes, plainMp3Kernels, chosen, write)).toBeUndefined()
         // As many as were counted.
         expect(write(codes)).toBe(bit + bits)

@@ -158,7 +158,7 @@ describe('the mdx architecture', () => {
     }
   })
 
-  it('is linear: a quiet track is separated like a loud one, without normalisation', async () => {
+  it('is linear: a quiet track is separated like a loud one, without normalization', async () => {
     const masking = await model(small, {}, (bin) => 1 / (1 + bin / 50))
     expect(await differenceOfQuiet(masking, stereoMusic(60_000), 64)).toBeLessThan(1e-5)
   })

@@ -10,7 +10,7 @@ import { noise, readAudio, writeWav } from './tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 // The same random weights through the pipelines of the programs that people use today. The networks are small; what is
-// compared is all that is around them: segments, spectra, normalisation, overlap-add.
+// compared is all that is around them: segments, spectra, normalization, overlap-add.
 
 const load = testNetworks()
 const rate = 44_100

@@ -66,7 +66,7 @@ function inverse([[a, b], [c, d]]: Matrix): Matrix {
   ]
 }
 
-/** The vocals after one step of expectation-maximisation, from the definitions, with general complex matrices. */
+/** The vocals after one step of expectation-maximization, from the definitions, with general complex matrices. */
 function refined(mixture: Complex[][], gain: Gain): Complex[][] {
   const eps = 1.1920929e-7
   const frameCount = mixture[0]!.length
@@ -168,7 +168,7 @@ describe('the umx architecture', () => {
       noiseA.map((a, i) => (i < 10_000 ? 1e-6 * a : a)),
       noiseB.map((b, i) => (i < 10_000 ? 1e-6 * b : b)),
     ],
-  ])('refines by one step of expectation-maximisation in windows of 300 frames: %s', async (_, ...mixture) => {
+  ])('refines by one step of expectation-maximization in windows of 300 frames: %s', async (_, ...mixture) => {
     const { vocals } = await separateWith(await model(small, known), mixture)
     const options = { size: 256, hop: 64, window: hann(256) }
     const spectra = mixture.map((plane) => stft(reflectPad(plane, 128, 128), options))

@@ -17,14 +17,14 @@ import { Problem } from './problem.js'
 export async function authenticate(request: ApiRequest, service: Service): Promise<Sender> {
   const sender = await identify(request, service, true)
   if (sender) return sender
-  throw unauthorized(service.options.authenticate ? notRecognised : keyProblem(request.headers))
+  throw unauthorized(service.options.authenticate ? notRecognized : keyProblem(request.headers))
 }
 
 /** Like `authenticate`, for a key that did not come in the header. */
 export async function authenticateKey(key: string, request: ApiRequest, service: Service): Promise<Sender> {
   const sender = await identifyBy(key, request, service, true)
   if (sender) return sender
-  throw unauthorized(service.options.authenticate ? notRecognised : wrongKey)
+  throw unauthorized(service.options.authenticate ? notRecognized : wrongKey)
 }
 
 /**
@@ -57,7 +57,7 @@ async function refusalOf(
   }
 }
 
-const notRecognised = 'The service does not recognise the sender. Send the credentials that its operator gave you.'
+const notRecognized = 'The service does not recognize the sender. Send the credentials that its operator gave you.'
 const wrongKey =
   'The API key is not valid: it is mistyped, revoked, expired, or for another service. Check it, or ask the ' +
   'operator for a new one.'

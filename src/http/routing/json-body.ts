@@ -91,7 +91,7 @@ function tooManyEntries(what: 'values' | 'members', most: number): Problem {
   return new Problem('BAD_INPUT', message)
 }
 
-/** Serialised again, so that it is our own copy and only JSON. */
+/** Serialized again, so that it is our own copy and only JSON. */
 function boundedBytes(parsed: object, jsonBytes: number): Uint8Array {
   const bytes = Buffer.from(JSON.stringify(parsed))
   if (bytes.byteLength > jsonBytes) throw tooLarge(jsonBytes)

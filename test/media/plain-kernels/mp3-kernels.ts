@@ -107,7 +107,7 @@ export function plainMp3Kernels(memory: Float32Array<ArrayBuffer>): Mp3Kernels {
       }
     },
 
-    quantise(values, scale, to, count) {
+    quantize(values, scale, to, count) {
       const [factor, rounding] = [fround(scale), fround(0.4054)]
       for (let i = 0; i < count; i++) {
         const scaled = fround(fround(memory[values + i]! * factor) + rounding)

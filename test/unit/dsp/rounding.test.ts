@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Dither } from '../../../src/core/media/dsp/dither.js'
-import { quantise } from '../../../src/core/media/dsp/quantise.js'
+import { quantize } from '../../../src/core/media/dsp/quantize.js'
 import { noise } from '../../separation/tracks.js'
 
 describe('rounding to integers', () => {
@@ -8,7 +8,7 @@ describe('rounding to integers', () => {
     const values = [0, 0.4, 0.5, -0.5, -0.6, 1.5, 32_766.4, 32_766.5, 32_767, -32_768, -32_768.5, -32_768.6]
     const plane = Float32Array.from([...values.map((value) => value / 32_768), 1, 2, -2, NaN])
     const samples = new Int16Array(plane.length)
-    expect(quantise(plane, samples, 0, 1, 32_768)).toBe(4)
+    expect(quantize(plane, samples, 0, 1, 32_768)).toBe(4)
     expect([...samples]).toEqual([
       0, 0, 1, 0, -1, 2, 32_766, 32_767, 32_767, -32_768, -32_768, -32_768, 32_767, 32_767, -32_768, 0,
     ])
@@ -16,13 +16,13 @@ describe('rounding to integers', () => {
 
   test('limits to what 24 bits hold', () => {
     const samples = new Int32Array(3)
-    expect(quantise(Float32Array.of(1.5, -1.5, -1), samples, 0, 1, 2 ** 23)).toBe(2)
+    expect(quantize(Float32Array.of(1.5, -1.5, -1), samples, 0, 1, 2 ** 23)).toBe(2)
     expect([...samples]).toEqual([2 ** 23 - 1, -(2 ** 23), -(2 ** 23)])
   })
 
   test('writes every so many samples, from an offset on', () => {
     const samples = new Int32Array(11).fill(9)
-    expect(quantise(Float32Array.of(0.5, -0.25, 0), samples, 1, 3, 8)).toBe(0)
+    expect(quantize(Float32Array.of(0.5, -0.25, 0), samples, 1, 3, 8)).toBe(0)
     expect([...samples]).toEqual([9, 4, 9, 9, -2, 9, 9, 0, 9, 9, 9])
   })
 })

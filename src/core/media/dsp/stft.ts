@@ -94,7 +94,7 @@ export class Stft {
     this.#startSynthesis()
     for (const [first, count] of batches(frameCount)) {
       this.#load(first, count, re, im, layout)
-      this.#synthesise(first, count, first + count === frameCount, envelope, out)
+      this.#synthesize(first, count, first + count === frameCount, envelope, out)
     }
   }
 
@@ -126,7 +126,7 @@ export class Stft {
         change(memory.subarray(re, re + bins), memory.subarray(im, im + bins), first + row)
         memory[im] = memory[re + half]!
       }
-      this.#synthesise(first, count, first + count === frameCount, envelope, signal)
+      this.#synthesize(first, count, first + count === frameCount, envelope, signal)
     }
   }
 
@@ -153,7 +153,7 @@ export class Stft {
   }
 
   /** Adds the frames of a batch, from the kernels' planes, and writes the samples that later batches cannot change. */
-  #synthesise(first: number, count: number, isLast: boolean, envelope: Float32Array, out: Float32Array): void {
+  #synthesize(first: number, count: number, isLast: boolean, envelope: Float32Array, out: Float32Array): void {
     const { size, hop } = this
     const { memory, multiply, multiplyAdd, merge } = this.#kernels
     const at = this.#offsets

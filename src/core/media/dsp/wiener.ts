@@ -26,7 +26,7 @@ const workingPeak = 10
 const silence = 1e-30
 
 /**
- * One step of expectation-maximisation of the local Gaussian model with two sources, the vocals and the rest of the
+ * One step of expectation-maximization of the local Gaussian model with two sources, the vocals and the rest of the
  * magnitudes (Duong, Vincent, Gribonval 2010; `expectation_maximization` of Open-Unmix): each source has a power `v`
  * for every bin and frame and a 2 x 2 covariance `R` between the channels for every bin and window; the vocals are
  * `v1 R1 (v1 R1 + v2 R2 + guard)^-1 x`.

@@ -1,5 +1,5 @@
 import { packStereo, samplesAtOnce } from '../dsp/kernels/pack-stereo.js'
-import { quantise } from '../dsp/quantise.js'
+import { quantize } from '../dsp/quantize.js'
 
 /** How samples are stored: 16- or 24-bit integers, or 32-bit floats. */
 export type PcmFormat = '16' | '24' | '32f'
@@ -51,7 +51,7 @@ export class PcmEncoder {
       const part = plane.subarray(from, from + samplesAtOnce)
       const at = from * planes.length + channel
       if (full === undefined) spread(part, samples, at, planes.length)
-      else this.clippedSamples += quantise(part, samples, at, planes.length, full)
+      else this.clippedSamples += quantize(part, samples, at, planes.length, full)
     }
   }
 }

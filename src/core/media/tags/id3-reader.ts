@@ -52,8 +52,8 @@ function* framesOf(tag: Buffer): Generator<Frame, void, undefined> {
   const version = tag[3]!
   if (id3v2Bytes(tag) === undefined || version < 2 || version > 4) return
   const flags = tag[5]!
-  const isUnsynchronised = (flags & 0x80) !== 0
-  const content = isUnsynchronised && version < 4 ? synchronised(tag.subarray(headerBytes)) : tag.subarray(headerBytes)
+  const isUnsynchronized = (flags & 0x80) !== 0
+  const content = isUnsynchronized && version < 4 ? synchronized(tag.subarray(headerBytes)) : tag.subarray(headerBytes)
   const nameBytes = version === 2 ? 3 : 4
   const frameHeaderBytes = version === 2 ? 6 : 10
   let at = flags & 0x40 ? extendedHeaderBytes(content, version) : 0
@@ -63,7 +63,7 @@ function* framesOf(tag: Buffer): Generator<Frame, void, undefined> {
     const start = at + frameHeaderBytes
     at = start + length
     if (at > content.length) return
-    const body = frameBody(content.subarray(start, at), content.subarray(start - 2, start), version, isUnsynchronised)
+    const body = frameBody(content.subarray(start, at), content.subarray(start - 2, start), version, isUnsynchronized)
     if (body && body.length >= 2) yield { name, body, version }
   }
 }
@@ -104,16 +104,16 @@ function frameLength(content: Buffer, at: number, version: number): number {
 }
 
 /** The body without the fields that the frame's flags put before it; `undefined` if compressed or encrypted. */
-function frameBody(body: Buffer, flags: Buffer, version: number, isUnsynchronised: boolean): Buffer | undefined {
+function frameBody(body: Buffer, flags: Buffer, version: number, isUnsynchronized: boolean): Buffer | undefined {
   if (version === 2) return body
   if (version === 3) return flags[1]! & 0xc0 ? undefined : body.subarray(flags[1]! & 0x20 ? 1 : 0)
   if (flags[1]! & 0x0c) return undefined
   const content = body.subarray((flags[1]! & 0x40 ? 1 : 0) + (flags[1]! & 0x01 ? 4 : 0))
-  return isUnsynchronised || flags[1]! & 0x02 ? synchronised(content) : content
+  return isUnsynchronized || flags[1]! & 0x02 ? synchronized(content) : content
 }
 
 /** Removes the zeros that keep decoders from taking a tag for audio. */
-function synchronised(bytes: Buffer): Buffer {
+function synchronized(bytes: Buffer): Buffer {
   const result = Buffer.alloc(bytes.length)
   let length = 0
   for (let i = 0; i < bytes.length; i++) {

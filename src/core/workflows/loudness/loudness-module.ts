@@ -71,7 +71,7 @@ async function writeNormalized(
 ) {
   const { inputs, params, signal } = context
   const { ceiling = usualCeiling, format = settings.format ?? '16', keepTags = settings.keepTags ?? true } = params
-  const { gainDb, isLimitedByPeak } = normalisation(loudness, target, ceiling)
+  const { gainDb, isLimitedByPeak } = normalization(loudness, target, ceiling)
   const tags = keepTags ? await songTags(inputs.inputUrl) : undefined
   const { clippedSamples } = await writeAudio(
     edited(fitted(await open(), format), { gainDb }),
@@ -86,7 +86,7 @@ async function writeNormalized(
   return { gainDb, clippedSamples, warnings: [...(isLimitedByPeak ? [limitText] : []), ...(tags?.warnings ?? [])] }
 }
 
-interface Normalisation {
+interface Normalization {
   gainDb: number
   /** Whether the ceiling leaves the audio quieter than the target. */
   isLimitedByPeak: boolean
@@ -99,7 +99,7 @@ interface Normalisation {
  * @param target LUFS
  * @param ceiling dBTP
  */
-function normalisation({ integrated, truePeak }: Loudness, target: number, ceiling: number): Normalisation {
+function normalization({ integrated, truePeak }: Loudness, target: number, ceiling: number): Normalization {
   if (!Number.isFinite(integrated)) return { gainDb: 0, isLimitedByPeak: false }
   const wanted = target - integrated
   const most = ceiling - truePeak

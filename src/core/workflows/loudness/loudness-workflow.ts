@@ -33,7 +33,7 @@ export function defineLoudness(
   return defineWorkflow({
     id,
     name: 'Loudness',
-    description: 'Measures loudness, loudness range and true peak (EBU R 128), and optionally normalises.',
+    description: 'Measures loudness, loudness range and true peak (EBU R 128), and optionally normalizes.',
     params: paramsSchema(checked),
     outputs: ({ picture, normalizeTo, format = usualFormat }) => ({
       report: { fileName: 'loudness.json', contentType: 'application/json' },

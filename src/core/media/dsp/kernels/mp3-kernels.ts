@@ -40,7 +40,7 @@ export interface Mp3Kernels extends Mp3CodeKernels {
   /** Writes the magnitudes to the power of 3/4. The count is a multiple of 4. */
   compressed(values: number, to: number, count: number): void
   /** Writes the values, multiplied and rounded as MP3 encoders do, as 32-bit integers. The count is a multiple of 4. */
-  quantise(values: number, scale: number, to: number, count: number): void
+  quantize(values: number, scale: number, to: number, count: number): void
   /**
    * Multiplies each band by its own factor, a double. All bands have an even length.
    *

@@ -2,7 +2,7 @@ import { createKernel, type Kernel } from './kernel.js'
 
 export interface StereoPacking {
   /**
-   * Rounds two planes to 16 bits as `quantise` does, interleaved: sample `i` of both takes the four bytes of
+   * Rounds two planes to 16 bits as `quantize` does, interleaved: sample `i` of both takes the four bytes of
    * `memory[packed + i]`.
    *
    * @returns how many samples were clipped
@@ -18,7 +18,7 @@ export function createStereoPacking(floats: number): Kernel<StereoPacking> {
 export const samplesAtOnce = 2048
 
 /**
- * Rounds two planes of any length to 16 bits, interleaved in `samples`: about ten times as fast as `quantise`.
+ * Rounds two planes of any length to 16 bits, interleaved in `samples`: about ten times as fast as `quantize`.
  *
  * @returns how many samples were clipped
  */

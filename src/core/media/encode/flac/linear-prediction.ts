@@ -65,7 +65,7 @@ export function linearPredictor(
     // Nothing is left to predict, or rounding errors dominate.
     if (!(error > 0)) break
   }
-  return best && quantised(best, precision)
+  return best && quantized(best, precision)
 }
 
 /** Bits expected for each residual of a normal distribution whose squares add up to `error`. */
@@ -74,7 +74,7 @@ function residualBits(error: number, sampleCount: number): number {
 }
 
 /** Rounds the coefficients; the rounding error of each is carried over to the next. */
-function quantised(
+function quantized(
   { coefficients, bits }: { coefficients: readonly number[]; bits: number },
   precision: number,
 ): Predictor | undefined {

@@ -6,7 +6,7 @@ const attackRatio = 10
 const leastEnergy = 1e-5
 
 /**
- * Chooses short transforms where a sound begins, so that the noise of quantising it precedes it by no more than a few
+ * Chooses short transforms where a sound begins, so that the noise of quantizing it precedes it by no more than a few
  * milliseconds.
  *
  * @returns a function that chooses the transform of the next granule by the energies of its three parts, by channel

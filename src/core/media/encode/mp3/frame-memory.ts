@@ -39,7 +39,7 @@ export function offsetsOf(channels: number) {
         /** Magnitudes of the values to the power of 3/4, by the factors of their bands. */
         compressed: take(granuleSamples),
         /** The coded magnitudes, as integers. */
-        quantised: take(granuleSamples),
+        quantized: take(granuleSamples),
         coding: take(codingFields.count),
       })),
     })),

@@ -34,7 +34,7 @@ export class GranuleCoder {
   readonly #bits = new Int16Array(mostGain + 1)
   readonly #pairsEnds = new Int16Array(mostGain + 1)
   #gain = 0
-  /** The gain at which the values are quantised and their codes chosen. */
+  /** The gain at which the values are quantized and their codes chosen. */
   #codedGain = -1
 
   /** @param kernel its memory holds the tables of codes and of bands */
@@ -124,9 +124,9 @@ export class GranuleCoder {
     for (let band = 0; band < scaleFactors.factors.length; band++)
       writer.put(scaleFactors.factors[band]!, widths[band < stored.bands.firstWidths ? 0 : 1])
     this.#code()
-    const { quantised, values, coding } = this.#granule
+    const { quantized, values, coding } = this.#granule
     const { codeTables, frame } = this.#offsets
-    writer.bit = this.#kernel.writeValues(quantised, values, this.#regions, codeTables, coding, frame, writer.bit)
+    writer.bit = this.#kernel.writeValues(quantized, values, this.#regions, codeTables, coding, frame, writer.bit)
   }
 
   /** Bits of the values at this gain. */
@@ -135,13 +135,13 @@ export class GranuleCoder {
     return this.#bits[this.#gain]!
   }
 
-  /** Quantises the values and chooses their codes. */
+  /** Quantizes the values and chooses their codes. */
   #code(): void {
     if (this.#codedGain === this.#gain) return
-    const { compressed, quantised, coding } = this.#granule
+    const { compressed, quantized, coding } = this.#granule
     const { codeTables } = this.#offsets
-    this.#kernel.quantise(compressed, 2 ** (-0.1875 * (this.#gain - unitGain)), quantised, granuleSamples)
-    this.#bits[this.#gain] = this.#kernel.chooseCodes(quantised, granuleSamples, this.#regions, codeTables, coding)
+    this.#kernel.quantize(compressed, 2 ** (-0.1875 * (this.#gain - unitGain)), quantized, granuleSamples)
+    this.#bits[this.#gain] = this.#kernel.chooseCodes(quantized, granuleSamples, this.#regions, codeTables, coding)
     this.#pairsEnds[this.#gain] = this.#coding[codingFields.pairsEnd]!
     this.#codedGain = this.#gain
   }

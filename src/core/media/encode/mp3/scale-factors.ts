@@ -1,6 +1,6 @@
 import type { Bands } from './band-limits.js'
 
-/** Fineness of the quantisation of a granule's bands, in addition to its gain. */
+/** Fineness of the quantization of a granule's bands, in addition to its gain. */
 export interface ScaleFactors {
   /** Each makes the steps of its band smaller by 3 dB. */
   factors: readonly number[]

@@ -69,7 +69,7 @@ export const mdxArchitecture: ArchitectureFactory = async (manifest, networks, o
       if (opposite) for (let i = 0; i < data.length; i++) data[i] = (data[i]! - opposite.data[i]!) / 2
       for (let i = 0; i < data.length; i++) data[i]! *= compensation
       const planes = [0, 1].map((channel) =>
-        track.synthesise(segment, channel, plane(estimate!, 2 * channel), plane(estimate!, 2 * channel + 1), layout),
+        track.synthesize(segment, channel, plane(estimate!, 2 * channel), plane(estimate!, 2 * channel + 1), layout),
       )
       for (const { feeds, fetches } of runs) {
         for (const { data } of [feeds[input.name]!, fetches[output.name]!]) pool.give(data)

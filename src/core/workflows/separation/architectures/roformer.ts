@@ -101,7 +101,7 @@ export const roformerArchitecture: ArchitectureFactory = async (manifest, networ
       const stems = [...sources].map(([stem, indices], stemIndex) => {
         applyMasks(mixture, masks, indices)
         const planes = [0, 1].map((channel) =>
-          track.synthesise(segment, 2 * stemIndex + channel, ...parts(masked, channel), layout),
+          track.synthesize(segment, 2 * stemIndex + channel, ...parts(masked, channel), layout),
         )
         return [stem, planes] as const
       })

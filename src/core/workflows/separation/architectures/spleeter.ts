@@ -105,7 +105,7 @@ export const spleeterArchitecture: ArchitectureFactory = async (manifest, networ
               masked[1]![at] = im[at]! * mask[bin]!
             }
           }
-          return track.synthesise(segment, 2 * stemIndex + channel, masked[0]!, masked[1]!, layout)
+          return track.synthesize(segment, 2 * stemIndex + channel, masked[0]!, masked[1]!, layout)
         })
         return [stem, planes] as const
       })

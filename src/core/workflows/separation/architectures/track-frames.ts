@@ -110,7 +110,7 @@ function framesOf(stft: Stft, { frameCount, overlap, fade, padding }: TrackFrame
      * The samples that the segment contributes, from its `frameCount` frames. Valid until the next call with the same
      * `output`.
      */
-    synthesise(
+    synthesize(
       segment: Segment,
       output: number,
       re: Float32Array,

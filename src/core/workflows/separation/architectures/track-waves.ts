@@ -44,7 +44,7 @@ export function trackWaves(length: number, overlap: number) {
     },
 
     /**
-     * @param stems planes of whole waveforms; the normalisation is undone in place
+     * @param stems planes of whole waveforms; the normalization is undone in place
      * @param sources the network outputs that each stem is the sum of
      */
     estimate(segment: Segment, stems: Stems, statistics: TrackStatistics | undefined, sources: StemSources): Estimate {

@@ -12,7 +12,7 @@ const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
   /** Frames per segment, for networks with a free number of frames. */
   frames: z.number().int().positive().default(512),
-  /** Steps of expectation-maximisation that refine the vocals using both channels. */
+  /** Steps of expectation-maximization that refine the vocals using both channels. */
   wienerSteps: z.union([z.literal(0), z.literal(1)]).default(1),
 })
 
@@ -24,7 +24,7 @@ const wienerFrames = 300
 
 /**
  * Open-Unmix: one network from the magnitudes of the mixture `[1, 2, bins, frames]` to those of the vocals, which get
- * the mixture's phase. The remaining magnitudes are the other source; one step of expectation-maximisation fits both to
+ * the mixture's phase. The remaining magnitudes are the other source; one step of expectation-maximization fits both to
  * the two channels.
  *
  * @throws StemworkError `INVALID_OPTIONS` when manifest and network do not fit
@@ -75,7 +75,7 @@ export const umxArchitecture: ArchitectureFactory = async (manifest, networks, o
       if (parameters.wienerSteps === 0) usePhases(mixture, vocals, bins, frameCount)
       else refinement.refine(mixture, vocals, peaks, track.used(segment))
       const planes = [0, 1].map((channel) =>
-        track.synthesise(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout),
+        track.synthesize(segment, channel, plane(mixture.re, channel), plane(mixture.im, channel), layout),
       )
       for (const each of [feeds[input.name]!.data, vocals, mixture.re, mixture.im]) pool.give(each)
       return track.estimate(segment, { vocals: planes })

@@ -101,7 +101,7 @@ export function compressed(values: usize, to: usize, count: i32): void {
   }
 }
 
-export function quantise(values: usize, scale: f32, to: usize, count: i32): void {
+export function quantize(values: usize, scale: f32, to: usize, count: i32): void {
   values = at(values)
   to = at(to)
   const scales = f32x4.splat(scale)

@@ -4,7 +4,7 @@
  *
  * @returns how many samples were clipped
  */
-export function quantise(
+export function quantize(
   plane: Float32Array,
   samples: Int16Array | Int32Array | Float32Array,
   at: number,
