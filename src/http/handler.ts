@@ -74,7 +74,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       answer = failure(facts, error)
     }
     if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
-    if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
+    for (const name of ['link', 'vary'] as const)
+      if (answer.headers[name] && headers[name]) headers[name] = `${answer.headers[name]}, ${headers[name]}`
     Object.assign(answer.headers, headers)
     const tookMs = performance.now() - startedAt
     const { operation } = facts

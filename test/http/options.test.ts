@@ -99,6 +99,11 @@ describe('CORS', () => {
       vary: 'Origin',
     })
   })
+
+  test('leave caches what an answer varies by besides', async () => {
+    const service = await serviceOfTest({ http: { cors: { origins: ['https://app.example'] } } })
+    expect((await fetch(`${service.base}/openapi.json`)).headers.get('vary')).toBe('accept-encoding, Origin')
+  })
 })
 
 describe('links', () => {
