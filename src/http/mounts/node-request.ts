@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
+import { withoutTinyChunks } from '../../core/engine/fetch/tiny-chunks.js'
 import { Problem } from '../routing/problem.js'
 import { type ApiRequest, type RequestHeaders, type RequestUrl, urlReader } from '../routing/api-request.js'
 
@@ -10,9 +11,6 @@ const hostForm = /^[^\s/?#@\\<>]+$/
 
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
-
-/** Bytes of chunk framing that any body may have; beyond them, framing may be a fifth of what is sent. */
-const mostFraming = 64 * 1024
 
 /** For a repeated header, Node keeps the first value here; web requests join them. */
 const keptOnce = new Set([
@@ -100,7 +98,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
 
   get body(): ReadableStream<Uint8Array> | null {
     if (this.method === 'GET' || this.method === 'HEAD') return null
-    return (this.#body ??= ReadableStream.from<Uint8Array>(withoutTinyChunks(this.#request)))
+    return (this.#body ??= ReadableStream.from<Uint8Array>(withoutTinyChunks(this.#request, tinyChunks)))
   }
 
   get bodyUsed(): boolean {
@@ -125,20 +123,6 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
       bodyUsed: { get: () => this.bodyUsed },
     })
     return (this.#web = web)
-  }
-}
-
-/** Refuses a body that is mostly framing: node:http takes as long for a chunk of one byte as for one of many. */
-async function* withoutTinyChunks(request: IncomingMessage): AsyncGenerator<Uint8Array, void, undefined> {
-  const { socket, headers } = request
-  if (headers['transfer-encoding'] === undefined) return yield* request
-  const receivedBefore = socket.bytesRead
-  let bytes = 0
-  for await (const chunk of request as AsyncIterable<Uint8Array>) {
-    yield chunk
-    bytes += chunk.byteLength
-    const framing = socket.bytesRead - receivedBefore - bytes - request.readableLength
-    if (framing > mostFraming && framing > bytes / 4) throw tinyChunks()
   }
 }
 

@@ -26,7 +26,7 @@ export const defaultTimeouts: FetchTimeouts = {
   totalMs: 20 * 60_000,
 }
 
-/** The server responds, but too slowly: another attempt would take as long. */
+/** The server responds, but too slowly, or with hardly anything but framing: another attempt would go the same way. */
 export class TooSlowError extends Error {}
 
 /** Others needed the slot more: another attempt may succeed. */
