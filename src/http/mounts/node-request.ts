@@ -12,6 +12,9 @@ const hostForm = /^[^\s/?#@\\<>]+$/
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
+/** Paths of which a URL makes others: the host's own code, which may guard some of them, has not seen those. */
+const pathOfAnother = /^[^?#]*(?:\\|\/(?:\.|%2e){1,2}(?=[/?#]|$))/i
+
 /** For a repeated header, Node keeps the first value here; web requests join them. */
 const keptOnce = new Set([
   'authorization',
@@ -38,7 +41,10 @@ export class NodeRequestReader {
   address(request: IncomingMessage, target: string, asked: ApiRequest): RequestUrl {
     const { host } = request.headers
     if (host !== this.#host && host !== undefined && !hostForm.test(host)) throw new TypeError(`not a host: ${host}`)
-    if (!plainTarget.test(target)) return this.#urlOf(asked.web.url)
+    if (!plainTarget.test(target)) {
+      if (pathOfAnother.test(target)) throw new TypeError(`a path with "." or ".." in it: ${target}`)
+      return this.#urlOf(asked.web.url)
+    }
     const isEncrypted = (request.socket as TLSSocket).encrypted === true
     if (host === undefined || host !== this.#host || isEncrypted !== this.#isEncrypted) {
       this.#origin = this.#urlOf(asked.web.url).origin
