@@ -129,6 +129,12 @@ describe('links', () => {
     }
   })
 
+  test.each(['a:b:c', '::::', '[', 'a:99999'])('do not follow the forwarded host %s, which is none', async (host) => {
+    const service = await serviceOfTest({ http: { trustProxy: true } })
+    const answer = await service.api('/docs', { headers: { 'x-forwarded-host': host } })
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(service.base)])
+  })
+
   test.each(['/..', '/../..', '/media/../..', '/.', '/media/./x', '//evil.example'])(
     'do not follow the forwarded prefix %s out of their path',
     async (prefix) => {
