@@ -11,6 +11,7 @@ const handler = createHandler(engine, {
   basePath: '/api/media',
   // For links: behind a proxy, Next.js knows only its own address. For example https://example.org/api/media
   publicUrl: process.env.PUBLIC_URL,
+  // All visitors are one application, and see each other's jobs. Before others can reach it, use `authenticate`.
   anonymous: { id: 'web', name: 'Web site' },
 })
 

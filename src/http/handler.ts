@@ -14,7 +14,6 @@ import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
 import { watchKeys } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
-import { preferredWait } from './jobs/prefer-wait.js'
 import { LoopTurns } from './routing/loop-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { createMetrics } from './metrics.js'
@@ -74,7 +73,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       answer = failure(facts, error)
     }
     if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
-    if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
+    for (const name of ['link', 'vary'] as const)
+      if (answer.headers[name] && headers[name]) headers[name] = `${answer.headers[name]}, ${headers[name]}`
     Object.assign(answer.headers, headers)
     const tookMs = performance.now() - startedAt
     const { operation } = facts
@@ -148,19 +148,18 @@ function answerTo(
 
 /** Answers in the turn of the application or, without one, of the sender's address. */
 async function inTurn<Answer>(
-  { service, request }: RequestFacts,
+  facts: RequestFacts,
   app: string | undefined,
   answer: () => Promise<Answer> | Answer,
 ): Promise<Answer> {
+  const { service, request } = facts
   const turn = service.turns.next(app ?? ownerWithoutKey(request, service.options.trustProxy))
   const endTurn = turn instanceof Promise ? await turn : turn
   const startedAt = performance.now()
+  facts.endTurn = () => endTurn(performance.now() - startedAt)
   try {
-    const answering = answer()
-    // A request that waits for the end of a job no longer needs the event loop.
-    if (preferredWait(request.headers) !== undefined) endTurn(performance.now() - startedAt)
-    const answered = await answering
-    endTurn(performance.now() - startedAt)
+    const answered = await answer()
+    facts.endTurn()
     return answered
   } catch (error) {
     // A flood of refused requests counts in full.

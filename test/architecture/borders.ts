@@ -96,7 +96,8 @@ const borders: Border[] = [
       /^http\//,
       /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
       /^core\/engine\/(ports|job|workflow)\//,
-      /^core\/engine\/intake\/form-file\.ts$/,
+      // How bodies are read, whoever sends them.
+      /^core\/engine\/(intake\/form-file|fetch\/tiny-chunks)\.ts$/,
       // The one mechanism that divides scarce resources, large reads and writes in slices, and what many read at once.
       /^core\/engine\/limits\/(shares|rested|remembered|map-in-turns)\.ts$/,
       /^core\/engine\/queries\/job-slices\.ts$/,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { getEventListeners } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -25,6 +26,8 @@ async function bytesOf(response: GuardedResponse): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
+const chunkHead = Buffer.from('1\r\n')
+const lineEnd = Buffer.from('\r\n')
 const textOf = async (response: GuardedResponse) => (await bytesOf(response)).toString()
 
 describe('a request', () => {
@@ -325,6 +328,44 @@ describe('a server that misbehaves', () => {
       pour()
     })
     expect(await rejection(get(server.url, server.policy))).toMatchObject({ reason: 'download_failed' })
+  })
+
+  it.each([
+    ['', (bytes: Buffer) => bytes],
+    [', with gzip inside', gzipSync],
+  ])('and sends chunks of a byte each is given up, and is not asked again%s', async (_, encode) => {
+    const bytes = encode(randomBytes(100_000))
+    const chunks = Array.from(bytes, (_byte, at) => Buffer.concat([chunkHead, bytes.subarray(at, at + 1), lineEnd]))
+    const encoding = encode === gzipSync ? 'content-encoding: gzip\r\n' : ''
+    const server = await rawLoopback((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\n${encoding}transfer-encoding: chunked\r\n\r\n`)
+      socket.end(Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]))
+    })
+    expect(await rejection(bytesOf(await get(server.url, server.policy)))).toMatchObject({
+      reason: 'download_failed',
+      retryable: false,
+      cause: { message: expect.stringContaining('few bytes each') },
+    })
+  })
+
+  it('and sends interim answers without end is given up at once, and is not asked again', async () => {
+    const server = await rawLoopback((socket) => {
+      socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10_000))
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+    })
+    expect(await rejection(get(server.url, server.policy))).toMatchObject({
+      reason: 'download_failed',
+      retryable: false,
+      cause: { message: expect.stringContaining('interim answers') },
+    })
+  })
+
+  it('is not one that sends a few interim answers before the answer', async () => {
+    const server = await rawLoopback((socket) => {
+      socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10))
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+    })
+    expect(await textOf(await get(server.url, server.policy))).toBe('ok')
   })
 
   it('and wants to switch protocols fails', async () => {

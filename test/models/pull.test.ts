@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import {
   modelInfo,
@@ -183,6 +184,14 @@ describe('pulling a model', () => {
       const { path } = await pullModel(manifest, { cacheFolder, offline: true })
       expect(path.startsWith(cacheFolder)).toBe(true)
     }
+  })
+
+  it('with a password in the address of the mirror fails without repeating it', async () => {
+    const { manifest, options, server } = await setUp()
+    const mirror = server.url.replace('http://', 'http://me:hunter2@')
+    const failure: unknown = await pullModel(manifest, { ...options, mirror }).catch((error: unknown) => error)
+    expect(String(failure)).toContain('a user name or a password')
+    expect(inspect(failure, { depth: null })).not.toContain('hunter2')
   })
 
   it('takes files from a folder instead of all servers', async () => {

@@ -126,6 +126,8 @@ describe('a run in a child process', () => {
     vi.stubEnv('STEMWORK_TEST_SEEN', 'yes')
     for (const name of ['STEMWORK_LINK_SECRET', 'STEMWORK_API_KEYS', 'STEMWORK_WEBHOOK_SECRET'])
       vi.stubEnv(name, 'secret')
+    for (const name of ['STEMWORK_STORE', 'STEMWORK_QUEUE', 'STEMWORK_BLOBS', 'STEMWORK_MODEL_MIRROR'])
+      vi.stubEnv(name, 'https://user:secret@127.0.0.1/files')
     vi.stubEnv('DATABASE_PASSWORD', 'secret')
     vi.stubEnv('NODE_OPTIONS', '--no-warnings')
     const { details } = await run(
@@ -136,6 +138,7 @@ describe('a run in a child process', () => {
     expect(environment).toMatchObject({ STEMWORK_TEST_SEEN: 'yes', EXTRA: 'given', PATH: process.env.PATH })
     expect(environment).toMatchObject({ MALLOC_ARENA_MAX: '1' })
     expect(Object.keys(environment).filter((name) => /PASSWORD|SECRET|KEY|NODE_OPTIONS|VITEST/.test(name))).toEqual([])
+    expect(JSON.stringify(environment)).not.toContain('secret')
     expect(details.execArgv).toEqual([...childArguments, '--max-old-space-size=300'])
   })
 

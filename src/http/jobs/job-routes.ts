@@ -199,7 +199,8 @@ export const jobRoutes = [
         )
       const answer =
         length === undefined ? peaks : JSON.stringify(fewerPeaks(peaksSchema.parse(JSON.parse(peaks)), length))
-      return jsonOf(answer, { headers: { 'cache-control': 'private, max-age=86400', vary: 'authorization' } })
+      const headers = { 'cache-control': 'private, max-age=86400', vary: 'authorization, cookie' }
+      return jsonOf(answer, { headers })
     },
   }),
   defineRoute({

@@ -23,6 +23,7 @@ export async function waitForEnd(call: KeyedCall, job: JobRecord, seconds: numbe
   if (!call.service.watch.hasRoom(app)) return job
   call.headers['preference-applied'] = `wait=${seconds}`
   if (isTerminal(job) || seconds === 0) return job
+  call.endTurn?.()
   const time = new AbortController()
   const timer = setTimeout(() => time.abort(), seconds * 1000)
   const permission = permit(call)

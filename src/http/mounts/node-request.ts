@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
+import { withoutTinyChunks } from '../../core/engine/fetch/tiny-chunks.js'
 import { Problem } from '../routing/problem.js'
 import { type ApiRequest, type RequestHeaders, type RequestUrl, urlReader } from '../routing/api-request.js'
 
@@ -11,8 +12,8 @@ const hostForm = /^[^\s/?#@\\<>]+$/
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
-/** Bytes of chunk framing that any body may have; beyond them, framing may be a fifth of all bytes sent. */
-const mostFraming = 64 * 1024
+/** Paths that a URL resolves to other paths, which a guard in the host's own code has not seen. */
+const pathOfAnother = /^[^?#]*(?:\\|\/(?:\.|%2e){1,2}(?=[/?#]|$))/i
 
 /** Headers of which Node keeps the first value if they are repeated; web requests join the values. */
 const keptOnce = new Set([
@@ -40,7 +41,10 @@ export class NodeRequestReader {
   address(request: IncomingMessage, target: string, asked: ApiRequest): RequestUrl {
     const { host } = request.headers
     if (host !== this.#host && host !== undefined && !hostForm.test(host)) throw new TypeError(`not a host: ${host}`)
-    if (!plainTarget.test(target)) return this.#urlOf(asked.web.url)
+    if (!plainTarget.test(target)) {
+      if (pathOfAnother.test(target)) throw new TypeError(`a path with "." or ".." in it: ${target}`)
+      return this.#urlOf(asked.web.url)
+    }
     const isEncrypted = (request.socket as TLSSocket).encrypted === true
     if (host === undefined || host !== this.#host || isEncrypted !== this.#isEncrypted) {
       this.#origin = this.#urlOf(asked.web.url).origin
@@ -100,7 +104,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
 
   get body(): ReadableStream<Uint8Array> | null {
     if (this.method === 'GET' || this.method === 'HEAD') return null
-    return (this.#body ??= ReadableStream.from<Uint8Array>(withoutTinyChunks(this.#request)))
+    return (this.#body ??= ReadableStream.from<Uint8Array>(withoutTinyChunks(this.#request, tinyChunks)))
   }
 
   get bodyUsed(): boolean {
@@ -125,20 +129,6 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
       bodyUsed: { get: () => this.bodyUsed },
     })
     return (this.#web = web)
-  }
-}
-
-/** Refuses a body that is mostly framing: node:http takes as long for a chunk of one byte as for one of many. */
-async function* withoutTinyChunks(request: IncomingMessage): AsyncGenerator<Uint8Array, void, undefined> {
-  const { socket, headers } = request
-  if (headers['transfer-encoding'] === undefined) return yield* request
-  const receivedBefore = socket.bytesRead
-  let bytes = 0
-  for await (const chunk of request as AsyncIterable<Uint8Array>) {
-    yield chunk
-    bytes += chunk.byteLength
-    const framing = socket.bytesRead - receivedBefore - bytes - request.readableLength
-    if (framing > mostFraming && framing > bytes / 4) throw tinyChunks()
   }
 }
 

@@ -53,6 +53,8 @@ export interface RequestFacts {
   headers: Record<string, string>
   /** Name of its route, once that is known. */
   operation: string
+  /** Set while it has its turn. */
+  endTurn?(): void
 }
 
 /** The address at which a request came in. */
@@ -82,6 +84,8 @@ export class Call {
   /** The sender; `undefined` on routes that need no key. */
   readonly caller: Sender | undefined
   readonly trace: TraceContext | undefined
+  /** For a request that begins to wait, and no longer needs the event loop. */
+  readonly endTurn: (() => void) | undefined
   readonly #refusal: Promise<Error | undefined> | undefined
   readonly #url: RequestUrl
   readonly #basePath: string
@@ -93,6 +97,7 @@ export class Call {
     this.requestId = facts.requestId
     this.body = facts.body
     this.headers = facts.headers
+    this.endTurn = facts.endTurn
     this.caller = caller
     this.trace = trace
     this.#refusal = refusal

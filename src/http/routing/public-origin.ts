@@ -29,6 +29,7 @@ function forwardedOrigin(request: ApiRequest, direct: URL): string {
   const host = forwarded('host')
   const prefix = forwarded('prefix')
   const knownScheme = scheme === 'https' || scheme === 'http' ? scheme : direct.protocol.slice(0, -1)
-  const knownHost = host && /^[A-Za-z0-9.:[\]_-]+$/.test(host) ? host : direct.host
+  const isHost = host && /^[A-Za-z0-9.:[\]_-]+$/.test(host) && URL.canParse(`http://${host}`)
+  const knownHost = isHost ? host : direct.host
   return `${knownScheme}://${knownHost}${prefix && prefixForm.test(prefix) ? prefix : ''}`
 }

@@ -59,7 +59,9 @@ function readAddress(request: ApiRequest): RequestUrl {
   try {
     return request.address()
   } catch (cause) {
-    throw new Problem('BAD_INPUT', 'The address of the request is not valid; check the Host header.', { cause })
+    const message =
+      'The address of the request is not valid. Check the Host header, and that no segment of the path is "." or "..".'
+    throw new Problem('BAD_INPUT', message, { cause })
   }
 }
 

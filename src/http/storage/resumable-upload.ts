@@ -13,7 +13,7 @@ export const downloadUrlHeader = 'download-url'
 
 /** How long a request that has to release its lock may take to store what it has received. */
 const drainMs = 100
-/** Shared by all services of this process: ids of uploads are unique. */
+/** Shared by all services of this process, by application and upload. */
 const locks = new UploadLocks()
 
 /** Answers a request of the protocol, tus 1.0, for the uploads of the caller's application. */
@@ -29,7 +29,8 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
   const server = new Server({
     path: resumablePath,
     datastore: parts,
-    locker: locks,
+    // Those who know the id of another application's upload cannot end its requests.
+    locker: { newLock: (asked) => locks.newLock(`${app}/${asked}`) },
     lockDrainTimeout: drainMs,
     maxSize: engine.options.limits.maxFileBytes,
     disableTerminationForFinishedUploads: true,

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, test } from 'vitest'
 import { bullmqQueue, type BullmqQueueOptions } from '../../../src/adapters/queues/bullmq/index.js'
 import { StemworkError } from '../../../src/core/engine/errors.js'
 import type { JobQueue } from '../../../src/core/engine/ports/job-queue.js'
+import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { describeWith } from '../../servers/found-server.js'
 import { findRedis, startRedis } from '../../servers/redis.js'
 
@@ -56,6 +58,21 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
         assert.equal(await connection.llen(`${prefix}:stemwork:wait`), 1)
       })
     }
+  })
+
+  test('a password that Redis refuses is in no log line and no error', async () => {
+    const url = new URL(server.url)
+    url.username = 'nobody'
+    url.password = 'hunter2-and-more'
+    const told: object[] = []
+    const logger = { ...silentLogger, warn: (fields: object) => void told.push(fields) }
+    await withQueue({ connection: url.href, logger }, async (queue) => {
+      const refusal: unknown = await queue.check().catch((error: unknown) => error)
+      assert.ok(isOutage(refusal))
+      const said = inspect([told, refusal], { depth: null })
+      assert.match(said, /WRONGPASS/)
+      assert.doesNotMatch(said, /hunter2/)
+    })
   })
 
   test('nothing is connected before the first use', async () => {

@@ -16,7 +16,7 @@ import { rawRequest } from './raw-request.js'
 let service: Service
 const ends: (() => unknown)[] = []
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ http: { metrics: true } })
 })
 afterEach(async () => {
   for (const end of ends.splice(0)) await end()
@@ -130,4 +130,57 @@ test.each(cases.slice(0, 1))('a mount in %s answers at its own address, with or 
     const answer = await fetch(`${origin}/proxy/media/v1${end}`)
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('/proxy/media/v1/openapi.json')])
   }
+})
+
+/** Frameworks with a guard of the host in front of the mount. */
+const guards: [string, (handler: Handler, guarded: string) => Promise<string>][] = [
+  ...([express4Untyped as typeof express5, express5] as const).map((version, index): (typeof guards)[number] => [
+    `Express ${index + 4}`,
+    (handler, guarded) => {
+      const app = version()
+      app.use(guarded, (_request, response) => void response.sendStatus(403))
+      app.use('/media', expressMount(handler))
+      return listen(app)
+    },
+  ]),
+  [
+    'Koa',
+    (handler, guarded) => {
+      const app = new Koa()
+      app.silent = true
+      app.use((context, next) => (context.path.startsWith(guarded) ? context.throw(403) : next()))
+      app.use(koaMount(handler, { path: '/media' }))
+      return listen(app.callback())
+    },
+  ],
+  [
+    'Fastify',
+    async (handler, guarded) => {
+      const app = Fastify()
+      app.addHook('onRequest', async ({ url }, reply) => {
+        if (url.startsWith(guarded)) await reply.code(403).send()
+      })
+      await app.register(fastifyMount(handler), { prefix: '/media' })
+      ends.push(() => app.close())
+      return app.listen({ port: 0, host: '127.0.0.1' })
+    },
+  ],
+]
+
+test.each(guards)('a path that leads past a guard of the host in %s leads nowhere', async (_, start) => {
+  const origin = await start(service.handler, '/media/v1/metrics')
+  const head = `Host: ${new URL(origin).host}\r\nConnection: close\r\n\r\n`
+  const asked = async (path: string) => (await rawRequest(origin, [`GET ${path} HTTP/1.1\r\n${head}`])).status
+  expect(await asked('/media/v1/metrics')).toBe(403)
+  for (const end of [
+    'x/../metrics',
+    'x/%2E%2e/metrics',
+    'x/.%2e/metrics?a=b',
+    './metrics',
+    '%2e/metrics',
+    'x\\..\\metrics',
+  ])
+    expect([end, await asked(`/media/v1/${end}`)]).toEqual([end, 400])
+  expect(await asked('/media/v1\\metrics')).toBe(400)
+  expect(await asked('/media/v1/healthz?to=/../%2e%2e/')).toBe(200)
 })

@@ -305,15 +305,16 @@ describe('on a raw connection', () => {
 
   test.each([
     ['/v1/application/', 200],
-    ['/v1/x/../application', 200],
-    ['/v1/%2e/application', 200],
+    // A URL would make other paths of these, which a guard in front has not seen.
+    ['/v1/x/../application', 400],
+    ['/v1/%2e/application', 400],
+    ['/v1/application/../..//v1/application', 400],
     ['http://other.example/v1/application', 200],
     ['/v1/application?page=%zz', 200],
     ['/v1//application', 404],
-    ['/v1/application/../..//v1/application', 404],
     ['/v1/job/x/status/y', 404],
     ['*', 404],
-  ])('the target %s is answered %i, as a URL would be read', async (target, status) => {
+  ])('the target %s is answered %i', async (target, status) => {
     const service = await serviceOfTest()
     expect((await ask(service, target, [`Authorization: ${service.app.key}`])).status).toBe(status)
   })

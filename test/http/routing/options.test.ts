@@ -99,6 +99,11 @@ describe('CORS', () => {
       vary: 'Origin',
     })
   })
+
+  test('leave caches what an answer varies by besides', async () => {
+    const service = await serviceOfTest({ http: { cors: { origins: ['https://app.example'] } } })
+    expect((await fetch(`${service.base}/openapi.json`)).headers.get('vary')).toBe('accept-encoding, Origin')
+  })
 })
 
 describe('links', () => {
@@ -122,6 +127,12 @@ describe('links', () => {
       const { uploadUrl } = (await (await service.api('/upload', { headers })).json()) as { uploadUrl: string }
       expect(uploadUrl.startsWith(start)).toBe(true)
     }
+  })
+
+  test.each(['a:b:c', '::::', '[', 'a:99999'])('do not follow the forwarded host %s, which is none', async (host) => {
+    const service = await serviceOfTest({ http: { trustProxy: true } })
+    const answer = await service.api('/docs', { headers: { 'x-forwarded-host': host } })
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(service.base)])
   })
 
   test.each(['/..', '/../..', '/media/../..', '/.', '/media/./x', '//evil.example'])(

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Service, startService } from '../harness.js'
+import type { Handler } from '../../../src/http/index.js'
+import { type Service, serviceOfTest, startService } from '../harness.js'
 
 let service: Service
 beforeAll(async () => {
@@ -8,11 +9,11 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 /** The most requests of twenty that are answered in one pass of the event loop. */
-async function mostInOnePass(request: () => Request, status: number): Promise<number> {
+async function mostInOnePass(handler: Handler, request: () => Request, status: number): Promise<number> {
   const inPass = [0]
   let isOver = false
   const answers = Array.from({ length: 20 }, async () => {
-    const answer = await service.handler(request())
+    const answer = await handler(request())
     inPass[inPass.length - 1]! += 1
     await answer.body?.cancel()
     return answer.status
@@ -26,11 +27,16 @@ async function mostInOnePass(request: () => Request, status: number): Promise<nu
   return Math.max(...inPass)
 }
 
-test('requests that are refused keep their turn to the end of the pass', async () => {
-  const headers = { authorization: service.app.key }
-  const absent = () => new Request(`${service.base}/job/${crypto.randomUUID()}`, { headers })
-  expect(await mostInOnePass(absent, 404)).toBeLessThanOrEqual(4)
-})
+test.each<Record<string, string>>([{}, { prefer: 'wait=60' }])(
+  'requests that are refused keep their turn to the end of the pass, with the headers %o',
+  async (headers) => {
+    const { base, handler, app } = await serviceOfTest()
+    for (const path of [`/job/${crypto.randomUUID()}`, '/jobs']) {
+      const absent = () => new Request(base + path, { headers: { authorization: app.key, ...headers } })
+      expect(await mostInOnePass(handler, absent, 404)).toBeLessThanOrEqual(4)
+    }
+  },
+)
 
 describe('while passes of the event loop are long, an application that asks more than another', () => {
   const ticketOf = async (key: string) => {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { request } from 'node:http'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Upload } from 'tus-js-client'
@@ -56,6 +57,24 @@ async function begin(service: Service, bytes: number): Promise<{ url: string; do
   const answer = await tus(service, 'POST', { headers: { 'upload-length': String(bytes) } })
   expect(answer.status, await answer.text()).toBe(201)
   return { url: answer.headers.get('location')!, downloadUrl: answer.headers.get('download-url')! }
+}
+
+/** A request that has sent the beginning of a file of ten bytes. */
+async function sending(service: Service, url: string, bytes: string): Promise<ClientRequest> {
+  const sent = request(url, {
+    method: 'PATCH',
+    headers: {
+      authorization: service.app.key,
+      'tus-resumable': '1.0.0',
+      'upload-offset': '0',
+      'content-type': 'application/offset+octet-stream',
+      'content-length': '10',
+    },
+  })
+  sent.on('error', () => {})
+  onTestFinished(() => void sent.destroy())
+  await new Promise<void>((resolve) => sent.write(bytes, () => resolve()))
+  return sent
 }
 
 async function vocalsOf(service: Service, inputUrl: string): Promise<Buffer> {
@@ -267,19 +286,7 @@ describe('an upload that can be resumed', () => {
   it('keeps what came before an interruption, and the next request ends one that hangs', async () => {
     const service = await offering()
     const { url } = await begin(service, 10)
-    const hanging = request(url, {
-      method: 'PATCH',
-      headers: {
-        authorization: service.app.key,
-        'tus-resumable': '1.0.0',
-        'upload-offset': '0',
-        'content-type': 'application/offset+octet-stream',
-        'content-length': '10',
-      },
-    })
-    hanging.on('error', () => {})
-    onTestFinished(() => void hanging.destroy())
-    await new Promise<void>((resolve) => hanging.write('0123', () => resolve()))
+    await sending(service, url, '0123')
     const offset = async () => Number((await tus(service, 'HEAD', { url })).headers.get('upload-offset'))
     while ((await offset()) < 4) await new Promise((resolve) => setTimeout(resolve, 20))
     const rest = await tus(service, 'PATCH', { url, headers: { 'upload-offset': '4' }, body: '456789' })
@@ -320,6 +327,28 @@ describe('an upload that can be resumed', () => {
     expect((await tus(service, 'DELETE', { url })).status).toBe(204)
     expect((await tus(service, 'HEAD', { url })).status).toBe(404)
     expect(await keys(service.engine.blobs)).toEqual([])
+  })
+
+  it('goes on while another application asks for it by its id', async () => {
+    const blobs = memoryBlobs()
+    let begun = () => {}
+    const storing = new Promise<void>((resolve) => (begun = resolve))
+    const watched: BlobStore = {
+      ...blobs,
+      put(key, source, options) {
+        if (key.includes('.parts/')) begun()
+        return blobs.put(key, source, options)
+      },
+    }
+    const service = await offering({ blobs: watched })
+    const { key } = await service.addApplication('Other')
+    const { url } = await begin(service, 10)
+    const sent = await sending(service, url, '0123')
+    await storing
+    for (const method of ['HEAD', 'DELETE']) expect((await tus(service, method, { url, key })).status).toBe(404)
+    sent.end('456789')
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    expect([answer.statusCode, answer.headers['upload-offset']]).toEqual([204, '10'])
   })
 
   it('is refused with the reason if it is too large, does not fit, or breaks the protocol', async () => {

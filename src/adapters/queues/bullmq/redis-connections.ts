@@ -44,7 +44,9 @@ export function redisConnections(address: RedisAddress, { name, logger }: { name
           ? address.duplicate(options)
           : new Redis({ ...address, ...options })
     return connection
-      .on('error', (error: unknown) => {
+      .on('error', (error: Error & { command?: unknown }) => {
+        // What Redis refused: with a wrong password, the command that contains it.
+        delete error.command
         problem = error
         report(error)
       })

@@ -23,7 +23,7 @@ export const defaultTimeouts: FetchTimeouts = {
   totalMs: 20 * 60_000,
 }
 
-/** The server responds, but too slowly: another attempt would take as long. */
+/** The server responds, but too slowly, or with hardly anything but framing: another attempt would go the same way. */
 export class TooSlowError extends Error {}
 
 /** The fetch was too slow while others needed the slot: another attempt may succeed. */

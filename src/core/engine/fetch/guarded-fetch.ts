@@ -43,6 +43,8 @@ export interface GuardedResponse {
   cancel(): void
 }
 
+/** Servers send a few before the answer (103); thousands in each packet would occupy the event loop. */
+const mostInterim = 100
 const redirectStatuses = [301, 302, 303, 307, 308]
 
 /**
@@ -142,6 +144,10 @@ async function open(
     })
     // Errors surface where the response and its body are awaited; an unawaited one must not crash the host.
     request.on('error', () => {})
+    let interim = 0
+    request.on('information', () => {
+      if (++interim > mostInterim) request.destroy(new TooSlowError(`more than ${mostInterim} interim answers`))
+    })
     deadline.signal.addEventListener('abort', () => request.destroy(), { once: true })
     return request
   } finally {

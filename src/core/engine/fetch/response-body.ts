@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { AddressPolicy } from './address-guard.js'
 import { CrowdedOutError, type Deadline, type FetchTimeouts, TooSlowError } from './deadline.js'
 import { tooLarge } from '../errors.js'
+import { withoutTinyChunks } from './tiny-chunks.js'
 import { downloadFailed } from './fetch-failure.js'
 
 export interface BodyLimits {
@@ -66,16 +67,13 @@ export function checkHeaders(response: IncomingMessage, maxBytes: number, policy
   if (Number(response.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
 }
 
-function decoded(response: IncomingMessage): Readable {
-  if (encodingOf(response) !== 'gzip') return response
+function decoded(response: IncomingMessage): AsyncIterable<Uint8Array> {
+  const bytes = withoutTinyChunks(response, () => new TooSlowError('the chunks of the answer have a few bytes each'))
+  if (encodingOf(response) !== 'gzip') return bytes
   const gunzip = createGunzip()
   // The reader handles the error; without a reader it must not crash the host.
-  gunzip.on('error', () => {})
-  response.on('error', (error) => gunzip.destroy(error))
-  response.on('close', () => {
-    if (!response.complete) gunzip.destroy(new Error('the answer ended too early'))
-  })
-  return response.pipe(gunzip)
+  pipeline(bytes, gunzip, () => {})
+  return gunzip
 }
 
 function encodingOf(response: IncomingMessage): string {

@@ -2,8 +2,8 @@ const inherited = [
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|PWD)$/i,
   /^(SystemRoot|windir|ComSpec|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|ProgramData|ProgramFiles.*)$/i,
   /^(LC|XDG|FFMPEG|CUDA|NVIDIA|ORT|OMP|MKL|LD|DYLD|MALLOC)_/,
-  // Excludes the service's secrets: STEMWORK_LINK_SECRET, STEMWORK_API_KEYS, STEMWORK_WEBHOOK_SECRET.
-  /^STEMWORK_(?!.*(SECRET|KEY))/,
+  // Excludes the service's secrets, such as STEMWORK_LINK_SECRET, and addresses, which may contain passwords.
+  /^STEMWORK_(?!.*(SECRET|KEY|STORE|QUEUE|BLOBS|MIRROR))/,
   /^NODE_(ENV|EXTRA_CA_CERTS)$/,
 ]
 

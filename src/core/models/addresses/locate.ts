@@ -28,8 +28,11 @@ export async function locate(
   const { source, format, member } = partsOf(address)
   const archive = format && member ? { format, member } : undefined
   if (!needsNetwork(source)) return { source: localFile(source, folder), archive }
-  if (source.startsWith('https:') || (allowHttp && source.startsWith('http:')))
-    return { source: httpFile(source), archive }
+  if (source.startsWith('https:') || (allowHttp && source.startsWith('http:'))) {
+    const { username, password, host } = new URL(source)
+    if (username === '' && password === '') return { source: httpFile(source), archive }
+    throw new PermanentFailure(`the address of ${host} has a user name or a password; expected one without`)
+  }
   throw new PermanentFailure(`${address} is not a supported address; expected https:, npm:, file: or a path`)
 }
 
