@@ -87,8 +87,8 @@ async function storedOffset(connection: Connection, url: string, signal: AbortSi
 }
 
 /**
- * Whether the error is temporary: an interruption, a proxy's report of one, an unexpected offset, or a refusal that does
- * not last, as that of a full storage does.
+ * Whether the error is temporary: an interruption, a proxy's report of one, an unexpected offset, or a refusal that
+ * does not last, as that of a full storage does.
  */
 function isPassing(error: unknown): error is ClientError {
   if (!ClientError.is(error)) return false
