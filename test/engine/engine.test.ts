@@ -98,6 +98,16 @@ describe('submit', () => {
     await engine.close()
   })
 
+  test.each(['a/b', 'auth0|5f7c', '..', '*', '', 'a'.repeat(129)])('refuses the application %j', async (app) => {
+    const { engine } = testEngine(textWorkflow())
+    const refusal = { code: 'INVALID_PARAMS', details: { issues: [{ path: 'app' }] } }
+    const workflow = 'test/text'
+    await expect(engine.submit({ app, workflow })).rejects.toMatchObject(refusal)
+    await expect(engine.submitBatch({ app, jobs: [{ workflow }] })).rejects.toMatchObject(refusal)
+    await engine.submit({ app: Buffer.from('auth0|5f7c').toString('base64url'), workflow })
+    await engine.close()
+  })
+
   test('refuses an unknown workflow and names the known ones', async () => {
     const { submit } = testEngine(textWorkflow())
     await expect(submit({}, 'service/none')).rejects.toMatchObject({

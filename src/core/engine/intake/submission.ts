@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { applicationIdSchema } from '../job/application-id.js'
 import { invalidParams } from '../job/field-issues.js'
 import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
@@ -12,7 +13,7 @@ import { checkInput } from '../workflow/check-input.js'
 import type { Workflow } from '../workflow/workflow.js'
 
 export interface SubmitInput {
-  /** Application that owns the job. */
+  /** Application that owns the job: 1 to 128 letters, digits and `._-`. */
   app: string
   /** Its id, or an alias of it. */
   workflow: string
@@ -116,7 +117,7 @@ function isJson(params: unknown): boolean {
 }
 
 const submitInputSchema = z.strictObject({
-  app: z.string().min(1).max(128),
+  app: applicationIdSchema,
   workflow: z.string().min(1),
   params: z
     .record(
