@@ -32,7 +32,7 @@ function portsWith(answers: Record<string, (...args: never[]) => unknown>): Swee
     (name: string) =>
     (...args: unknown[]) => {
       calls.push([name, ...args])
-      return answers[name]?.(...(args as never[]))
+      return answers[name]?.(...(args as never[])) ?? (name === 'list' ? [] : undefined)
     }
   const asked = (names: string[]) =>
     Object.fromEntries(names.map((name) => [name, async (...args: unknown[]) => ask(name)(...args)]))
