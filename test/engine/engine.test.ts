@@ -311,6 +311,16 @@ describe('delete', () => {
     expect(await keys(parts.blobs)).toEqual(['uploads/app/1'])
   })
 
+  test("keeps another job's result that it had as its input", async () => {
+    const { engine, parts, submit } = testEngine(textWorkflow())
+    const first = await engine.run((await submit()).id)
+    const key = first?.outputs?.text?.key ?? ''
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', uploads: { inputUrl: key } })
+    await engine.delete(job.id)
+    expect(await keys(parts.blobs)).toEqual([key])
+    await engine.close()
+  })
+
   test('is finished by the sweep when the files could not be removed', async () => {
     const inner = memoryBlobs()
     let broken = true
