@@ -23,6 +23,9 @@ export const pageQuerySchema = z.strictObject({
   size: whole(1, 100).describe('Rows of a page.').meta({ default: 100 }),
 })
 
+/** What the `Link` header of a list has. */
+export const nextPageWords = 'The next page, with `rel="next"`; absent on the last one.'
+
 /** Skipped rows are also read. */
 const deepestOffset = 10_000
 
