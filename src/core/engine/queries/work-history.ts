@@ -37,7 +37,8 @@ export type WorkHistory = (job: JobRecord, bytes: number | undefined, worker?: s
 /**
  * How long jobs of one workflow take, judged by the last ones.
  *
- * @param jobs that have succeeded @param inputs the params that name files
+ * @param jobs that have succeeded
+ * @param inputs the params that name files
  */
 export function workHistory(jobs: readonly JobRecord[], inputs: readonly string[]): WorkHistory {
   const samples = jobs.flatMap((job) => sampleOf(job, inputs))
