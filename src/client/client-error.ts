@@ -111,7 +111,7 @@ function statusWords(status: number): string {
   return `The service answered with status ${status}.`
 }
 
-/** Undefined for what is no JSON, or neither an object nor a list. */
+/** Undefined for what is not JSON, or neither an object nor a list. */
 export function parsed(body: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(body)

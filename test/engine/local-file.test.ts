@@ -91,7 +91,7 @@ describe('a local file', () => {
       'params.inputUrl: localFile(path) goes into inputs',
     )
     await expect(engine.submit({ ...job, inputs: { other: file } })).rejects.toThrow(
-      'inputs.other: is no input of test/echo; it has inputUrl',
+      'inputs.other: is not an input of test/echo; it has inputUrl',
     )
     await expect(
       engine.submit({ ...job, params: { inputUrl: 'https://example.org/' }, inputs: { inputUrl: file } }),

@@ -72,7 +72,7 @@ export class RequestBody {
       const { headers } = this.#request
       const isComparable = headers.has('content-length') && !headers.has('content-encoding')
       const hasOtherLength = isComparable && Number(headers.get('content-length')) !== Buffer.byteLength(read)
-      // Bytes that are no text became this character, of three bytes.
+      // bytes that are not text became this character, of three bytes.
       if (hasOtherLength || (typeof read === 'string' && read.includes('\ufffd'))) throw bodyMadeText()
     }
     return this.chunks(signal)

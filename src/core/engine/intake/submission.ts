@@ -219,7 +219,7 @@ function withAddresses(input: SubmitInput, workflow: Workflow): SubmitInput {
     if (known && !(name in params) && !(name in uploads)) return []
     const message = known
       ? 'is given in params or uploads, too; give one of them'
-      : `is no input of ${workflow.id}; it has ${workflow.inputs.join(', ') || 'none'}`
+      : `is not an input of ${workflow.id}; it has ${workflow.inputs.join(', ') || 'none'}`
     return [{ path: [name], message }]
   })
   if (issues.length > 0) throw invalidParams('Invalid inputs', issues, { prefix: ['inputs'] })

@@ -63,7 +63,7 @@ export function batchRequest(given: SubmitBatchInput): Pick<CheckedBatch, 'name'
   return { name: name ?? repeatedId(app, idempotencyKey, 'batch'), request: repeatable(given, idempotencyKey) }
 }
 
-/** Null for what is no JSON: it has no digest, and is refused with its path when the jobs are checked. */
+/** Null for what is not JSON: it has no digest, and is refused with its path when the jobs are checked. */
 function repeatable(given: SubmitBatchInput, idempotencyKey: string): CheckedBatch['request'] {
   try {
     return { key: hash('sha256', idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) }

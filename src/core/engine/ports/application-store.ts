@@ -47,6 +47,6 @@ export interface ApplicationStore {
   getKey(id: string): Promise<ApiKey | undefined>
   /** All keys of an application, expired ones included, newest first (`createdAt`). */
   listKeys(app: string): Promise<ApiKey[]>
-  /** Forgets a key; nothing if it is not there. Without this method, keys that have ended are kept for ever. */
+  /** Forgets a key; nothing if it is not there. Without this method, keys that have ended are kept forever. */
   deleteKey?(key: Pick<ApiKey, 'id' | 'app'>): Promise<void>
 }

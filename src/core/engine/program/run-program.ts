@@ -134,7 +134,7 @@ async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined>
   const pipe = guard.stdio[3] as Readable
   pipe.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk))
   pipe.on('error', () => {})
-  // A program that left the group may hold the pipes of the others open for ever; what these wrote has been read then.
+  // A program that left the group may hold the pipes of the others open forever; what these wrote has been read then.
   const closePipes = () => void (guard.stdout?.destroy(), guard.stderr?.destroy())
   let timer: NodeJS.Timeout | undefined
   guard.once('exit', () => {

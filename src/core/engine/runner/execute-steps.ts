@@ -15,7 +15,7 @@ import { untilAborted } from '../workflow/until-aborted.js'
 
 const defaultShare = 0.1
 const defaultRetryDelayMs = 1_000
-/** For ever, with room to the last time that a date can have. */
+/** Forever, with room to the last time that a date can have. */
 const longestWaitMs = 1e15
 
 /** What the steps of a run share. */
@@ -200,7 +200,7 @@ export class StepRun implements Steps {
       // A wait would never end there, and a later attempt would not come to the step.
       throw wrongSteps(`The step "${name}" begins inside the step "${outer.name}". Begin it after that step.`)
     if (this.#used.has(name)) throw wrongSteps(`Two steps have the name "${name}". Give each its own.`)
-    if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps.`)
+    if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps. Do more in each.`)
     this.#used.add(name)
   }
 

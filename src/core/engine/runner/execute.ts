@@ -132,7 +132,7 @@ function startRun(workflow: Workflow, order: WorkOrder) {
     outputPath,
     downloadName: (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName)),
     detail(name: string, value: unknown) {
-      // Throws here, in the workflow, for what is no JSON: the end of its job could not be stored.
+      // Throws here, in the workflow, for what is not JSON: the end of its job could not be stored.
       JSON.stringify(value)
       details.set(name, value)
     },

@@ -18,7 +18,7 @@ export interface BoxRange {
   end: number
 }
 
-// Not mediabunny (11.3 MB): tables of 2^32 samples keep it busy for ever, and it knows no ALAC and no Ogg FLAC.
+// Not mediabunny (11.3 MB): tables of 2^32 samples keep it busy forever, and it knows no ALAC and no Ogg FLAC.
 
 /** A fragmented file has two boxes for each fragment of a second or more. */
 const mostTopBoxes = 100_000
