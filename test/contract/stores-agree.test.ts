@@ -83,6 +83,18 @@ describeWith('random operations', { postgres }, ({ postgres: server }) => {
     }
   })
 
+  test('a pass over the files begins although the last one began before the clock was set back', async () => {
+    const { stores, advance } = await open()
+    const begun = async () =>
+      Promise.all(Object.values(stores).map(async (jobs) => (await jobs.beginFilePass(60_000))?.pass))
+    const once = await begun()
+    await advance(10_000)
+    expect(await begun()).toEqual([undefined, undefined, undefined, undefined])
+    await advance(-hour)
+    expect(await begun()).toEqual(once.map((pass) => (pass ?? NaN) + 1))
+    expect(await begun()).toEqual([undefined, undefined, undefined, undefined])
+  })
+
   /** Empty stores, whose clocks go together. */
   async function open(start = Date.UTC(2026, 0, 31, 23, 59)) {
     const { clock, advance } = settableClock(start)
