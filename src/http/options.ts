@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { StemworkError } from '../core/engine/errors.js'
+import { applicationIdSchema } from '../core/engine/job/application-id.js'
 import { checkInput, issueTexts } from '../core/engine/workflow/check-input.js'
 
 /** The sender of a request, which owns the jobs that it creates. */
 export interface Caller {
-  /** `[A-Za-z0-9._-]`, 1 to 128 characters: it becomes part of blob keys. */
+  /** 1 to 128 letters, digits and `._-`: it becomes part of blob keys. */
   id: string
   name: string
 }
@@ -44,7 +45,7 @@ export type SeparateLive = (
   signal: AbortSignal,
 ) => AsyncIterable<LivePiece>
 
-export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
+export const callerSchema = z.object({ id: applicationIdSchema, name: z.string() })
 
 const count = z.number().int().positive()
 const off = z.boolean().default(false)

@@ -145,6 +145,17 @@ describe('separating a folder', () => {
     expect(stderr.slice(stderr.indexOf('\nFailed:\n'))).toMatch(/^\nFailed:\n {2}\S+bad\.mp3: .*audio.*\n$/)
   })
 
+  it('names results so that files of the same name can be told apart', async () => {
+    for (const name of ['x.flac', 'x.wav', 'live/x.flac', 'solo.flac']) await song(join(songs, name))
+    expect((await separate('--stems', 'vocals')).counts).toEqual([4, 0, 0])
+    expect(await filesIn(out)).toEqual([
+      'live/x - vocals.wav',
+      'solo - vocals.wav',
+      'x.flac - vocals.wav',
+      'x.wav - vocals.wav',
+    ])
+  })
+
   it.skipIf(!hasProgram('ffprobe'))(
     'keeps the tags and the cover that ffprobe shows (skipped without it)',
     async () => {

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { CommandInput } from '../../src/cli/command.js'
-import { NameTemplate, sameNameKey, type SongNames } from '../../src/cli/files/result-names.js'
+import { fileNames, NameTemplate, sameNameKey, type SongNames } from '../../src/cli/files/result-names.js'
 import { songPlaces } from '../../src/cli/files/separation-request.js'
 
 const song = (song: Partial<SongNames> = {}): SongNames => ({ tags: {}, file: 'take 1', folder: '', ...song })
@@ -61,6 +61,17 @@ describe('names of results', () => {
     expect(basename(places('https://example.org/a/Beyonc%C3%A9%20(live).mp3?x=1').folder)).toBe('Beyoncé (live)-stems')
     expect(basename(places('https://example.org/').folder)).toBe('song-stems')
     expect(basename(places(`${'y'.repeat(251)}.mp3`).folder)).toBe(`${'y'.repeat(220)}-stems`)
+  })
+
+  it.each([
+    ['{folder}/{file} - {stem}', ['x', 'x.flac', 'x.wav', 'x', 'solo']],
+    ['{file} - {stem}', ['x.mp3', 'a_x.flac', 'x.wav', 'b_x.flac', 'solo']],
+    ['{artist}/{stem}', ['c_x.mp3', 'a_x.flac', 'a_x.wav', 'b_x.flac', 'b_solo.wav']],
+  ])('tell files of one name apart by ending and folder where they need it: %s', (template, expected) => {
+    const input = (path: string) => ({ path, folder: path.split('/').at(-2)! })
+    const inputs = ['/c/x.mp3', '/a/x.flac', '/a/x.wav', '/b/x.flac', '/b/solo.wav'].map(input)
+    const names = fileNames(inputs, new NameTemplate(template))
+    expect(inputs.map(({ path }) => names.get(path))).toEqual(expected)
   })
 
   it('are known to be the same on systems that ignore case and composition', () => {

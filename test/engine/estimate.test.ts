@@ -10,6 +10,7 @@ import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { ledgerEntry } from '../../src/core/engine/job/ledger.js'
 import type { Worker } from '../../src/core/engine/workers/worker.js'
 import { createEngine, defineWorkflow } from '../../src/index.js'
+import { steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const now = 1_700_000_000_000
 
@@ -40,6 +41,21 @@ describe('the time left of a running job', () => {
     expect(said).toEqual(said.toSorted((a, b) => a - b))
     expect(said[0]).toBeGreaterThan(2000)
   })
+})
+
+test('times are told by the clock of the store, whatever that of the node says', async () => {
+  const clock = steppingClock(now)
+  const { engine, parts, submit } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
+  const { id } = await submit()
+  const notBefore = now + 60_000
+  const { job: later } = await engine.submit({ app: 'app', workflow: 'test/text', notBefore })
+  await parts.jobs.claim({ id, owner: 'w', leaseMs: 60_000 })
+  clock.advance(10_000)
+  const beat = { kind: 'heartbeat', token: 1, leaseMs: 60_000, progress: 0.5, stage: null } as const
+  const running = await parts.jobs.apply(id, beat)
+  expect(running && (await engine.estimate(running))).toEqual({ startsAt: null, endsAt: now + 20_000 })
+  expect(await engine.waiting(later)).toMatchObject({ reason: 'scheduled' })
+  await engine.close()
 })
 
 interface Done {

@@ -95,6 +95,26 @@ describe('webhooks', () => {
     await engine.close()
   })
 
+  test('wait without an attempt while their secrets cannot be read, which is not blamed on the receiver', async () => {
+    const applications = memoryApplications()
+    let isAway = false
+    const getApplication: typeof applications.getApplication = async (id) => {
+      if (isAway) throw new Error('the store is away')
+      return await applications.getApplication(id)
+    }
+    const { engine, parts } = withSecret({}, { applications: { ...applications, getApplication } })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', webhook: { url } })
+    isAway = true
+    await engine.run(job.id)
+    await engine.sendWebhooks()
+    expect(await delivered(parts.jobs, job.id)).toMatchObject({ outcome: 'pending', attempts: 0 })
+    expect(await engine.failingReceivers('app')).toEqual([])
+    isAway = false
+    expect(await engine.sendWebhooks()).toBe(1)
+    expect(received).toHaveLength(1)
+    await engine.close()
+  })
+
   test.each(['job.succeeded', 'job.failed'] as const)(
     "are sent soon after %s, whatever the host's listeners do",
     async (event) => {

@@ -5,6 +5,7 @@ import { remembered } from '../../src/core/engine/limits/remembered.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { Estimates } from '../../src/core/engine/queries/estimate.js'
+import { StoreClock } from '../../src/core/engine/store-clock.js'
 
 const endedAfter = (ms: number) =>
   sampleJob({ status: 'SUCCEEDED', history: [{ token: 1, startedAt: 0, endedAt: ms }] as JobRecord['history'] })
@@ -21,6 +22,7 @@ test('an estimate reads what earlier jobs took a few at a time, and serves other
   const jobs: JobStore = { ...memoryJobs(), list, queue: async () => ({ running: [], waiting: [] }) }
   const estimates = new Estimates({
     jobs,
+    clock: new StoreClock(jobs),
     blobs: memoryBlobs(),
     workers: { recent: async () => [] },
     workflows: { get: () => undefined },

@@ -320,6 +320,7 @@ test('only changes that are repeated may be lost in a power failure', () => {
     'heartbeat',
     'requeue',
     'release',
+    'hasten',
     'miss',
     'expire',
     'beginDelivery',

@@ -1,11 +1,13 @@
+import { basename, dirname, parse } from 'node:path'
 import type { AudioTags } from '../../core/media/tags/audio-tags.js'
 import { cut, safeText, withoutOuterDots } from '../../core/media/tags/song-tags.js'
 import { UsageError } from '../command.js'
+import type { BatchInput } from './batch-inputs.js'
 
 /** The fields that a template can use; each has a substitute for songs that lack it. */
 export interface SongNames {
   tags: AudioTags
-  /** Name of the song's file, without its ending. */
+  /** Name of the song's file, see `fileNames`. */
   file: string
   /** Folders between the named folder and the file, separated by `/`; empty if there are none. */
   folder: string
@@ -77,6 +79,30 @@ export class NameTemplate {
 /** The name of a folder, safe on every file system, with room for a few more characters. */
 export function safeName(text: string): string {
   return safeSegment(cut(text, maxSegmentBytes))
+}
+
+/**
+ * By path, what `{file}` is for each file: its name without the ending; with it, and after the folder, where results of
+ * several would otherwise have one name.
+ */
+export function fileNames(
+  inputs: readonly Pick<BatchInput, 'path' | 'folder'>[],
+  template: NameTemplate,
+): ReadonlyMap<string, string> {
+  const formsOf = inputs.map(({ path, folder }) =>
+    [parse(path).name, basename(path), `${basename(dirname(path))}_${basename(path)}`].map((file) => {
+      return { file, key: sameNameKey(template.pathOf({ tags: {}, file, folder }, 'stem')) }
+    }),
+  )
+  const counts = new Map<string, number>()
+  for (const forms of formsOf)
+    for (const key of new Set(forms.map((form) => form.key))) counts.set(key, (counts.get(key) ?? 0) + 1)
+  return new Map(
+    formsOf.map((forms, index) => {
+      const form = forms.find(({ key }) => counts.get(key) === 1) ?? forms.at(-1)
+      return [inputs[index]?.path ?? '', form?.file ?? '']
+    }),
+  )
 }
 
 /** Equal for names that some file system treats as the same. */

@@ -1,6 +1,6 @@
 import { mkdir, open, rename, stat } from 'node:fs/promises'
 import { getPriority } from 'node:os'
-import { basename, dirname, join, parse } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { invalidOptions, StemworkError } from '../../core/engine/errors.js'
 import { makeProcessFolder, removeDeadFolders } from '../../core/engine/dispatch/attempt/process-folder.js'
@@ -20,6 +20,7 @@ import { exitStatus, type Terminal } from '../command.js'
 import { foregroundOrder } from './foreground-run.js'
 import { onInterruption } from '../terminal/interruption.js'
 import { makeFolder, removedAtExit, requireFile, requirePath } from './local-file.js'
+import { fileNames, type SongNames } from './result-names.js'
 import type { BatchRequest } from './separation-request.js'
 
 /** Pause between two scans of the folders. A file that is the same in both is taken to be complete. */
@@ -97,7 +98,7 @@ async function once(batch: Batch, signal: AbortSignal): Promise<void> {
       `There are no audio or video files to separate in ${batch.request.sources.join(', ')}. Name files, or ` +
         'folders that contain them.',
     )
-  await separateAll(batch, inputs, signal)
+  await separateAll(batch, inputs, inputs, signal)
 }
 
 /** Runs until the signal fires. */
@@ -108,7 +109,7 @@ async function follow(batch: Batch, signal: AbortSignal): Promise<void> {
     const startedAt = performance.now()
     const { inputs } = await find(batch)
     const lookedMs = performance.now() - startedAt
-    await separateAll(batch, growing.complete(inputs), signal)
+    await separateAll(batch, growing.complete(inputs), inputs, signal)
     // Scanning a large or slow folder must not take all the time.
     await wait(Math.max(lookMs, 10 * lookedMs), undefined, { signal })
   }
@@ -122,7 +123,13 @@ function find(batch: Batch) {
   })
 }
 
-async function separateAll(batch: Batch, inputs: readonly BatchInput[], signal: AbortSignal): Promise<void> {
+/** @param known all that were found, for names that tell them apart */
+async function separateAll(
+  batch: Batch,
+  inputs: readonly BatchInput[],
+  known: readonly BatchInput[],
+  signal: AbortSignal,
+): Promise<void> {
   const todo: BatchInput[] = []
   for (const input of inputs) {
     signal.throwIfAborted()
@@ -132,13 +139,14 @@ async function separateAll(batch: Batch, inputs: readonly BatchInput[], signal: 
   }
   if (todo.length === 0) return
   batch.progress.add(todo)
+  const files = fileNames(known, batch.request.names)
   const waiting = todo[Symbol.iterator]()
   const stop = new AbortController()
   const either = AbortSignal.any([signal, stop.signal])
   const worker = async () => {
     for (const input of waiting) {
       either.throwIfAborted()
-      await separateOne(batch, input, either)
+      await separateOne(batch, { ...input, file: files.get(input.path) ?? '' }, either)
     }
   }
   const workers = Array.from({ length: batch.request.jobs }, () =>
@@ -153,7 +161,9 @@ async function separateAll(batch: Batch, inputs: readonly BatchInput[], signal: 
   if (ended.some(({ status }) => status === 'rejected')) throw stop.signal.reason
 }
 
-async function separateOne(batch: Batch, input: BatchInput, signal: AbortSignal): Promise<void> {
+type NamedInput = BatchInput & Pick<SongNames, 'file'>
+
+async function separateOne(batch: Batch, input: NamedInput, signal: AbortSignal): Promise<void> {
   batch.progress.begin(input.shown, input.bytes)
   const startedAt = performance.now()
   try {
@@ -168,11 +178,11 @@ async function separateOne(batch: Batch, input: BatchInput, signal: AbortSignal)
 
 async function run(
   batch: Batch,
-  input: BatchInput,
+  input: NamedInput,
   signal: AbortSignal,
 ): Promise<{ result: WorkResult; outputs: Outputs }> {
   const { workflow, stems, settings, names } = batch.request
-  const song = { tags: await readTags(input.path), file: parse(input.path).name, folder: input.folder }
+  const song = { tags: await readTags(input.path), file: input.file, folder: input.folder }
   const ending = formatTable[settings.format ?? '16'].extension
   const { outputs, unclaimed } = batch.journal.reserve(input, (number) =>
     Object.fromEntries(

@@ -90,7 +90,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     lifecycle,
     ends,
     intake,
-    estimates: new Estimates({ ...parts, workers, workflows }),
+    estimates: new Estimates({ ...shared, workers }),
     peaks: resultPeaks(parts.blobs, parts.audioPeaks),
   }
 }

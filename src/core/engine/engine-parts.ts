@@ -85,8 +85,7 @@ const partTypes: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, 
   applications: {
     what: 'an application store',
     methods: ['putApplication', 'getApplication', 'listApplications', 'putKey', 'getKey', 'listKeys'],
-    from:
-      'what memoryApplications() returns, or `applications` of sqliteStores(), postgresStores() or ' + 'keyvStores()',
+    from: 'what memoryApplications() returns, or `applications` of sqliteStores(), postgresStores() or keyvStores()',
     hasScope: false,
   },
   runner: {

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { invalidOptions, StemworkError } from '../../core/engine/errors.js'
+import { applicationIdSchema } from '../../core/engine/job/application-id.js'
 import type { ApiKey, Application, ApplicationStore } from '../../core/engine/ports/application-store.js'
 import { newWebhookSecret, secretKey } from '../../core/engine/webhooks/signature.js'
+import { checkInput, issueTexts } from '../../core/engine/workflow/check-input.js'
 import { fingerprint, generateApiKey } from './api-key.js'
 
 /** A new key, which is shown only once. */
@@ -20,7 +22,7 @@ const defaultOverlapMs = 24 * 60 * 60 * 1000
  * its webhooks, generated unless given: pass it on to the application, as it is never shown again. An existing
  * application with the same `id` is replaced, including its secret and limits: check `store.getApplication(id)` first.
  *
- * @throws StemworkError `INVALID_OPTIONS` for a malformed secret.
+ * @throws StemworkError `INVALID_OPTIONS` for a malformed id or secret.
  */
 export async function createApplication(
   store: ApplicationStore,
@@ -33,10 +35,12 @@ export async function createApplication(
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- programs in JavaScript forget it
   if (typeof input?.name !== 'string' || input.name === '')
     throw invalidOptions('createApplication needs a name: { name: "my shop" }.')
+  const id = checkInput(applicationIdSchema, input.id ?? randomUUID())
+  if (!id.success) throw invalidOptions(`createApplication: ${issueTexts(id, 'id').join()}.`)
   const { url, secret = newWebhookSecret(), events = null } = input.webhook ?? {}
   secretKey(secret)
   const application = {
-    id: input.id ?? randomUUID(),
+    id: id.data,
     name: input.name,
     createdAt: Date.now(),
     webhook: url === undefined ? null : { url, events },

@@ -23,6 +23,9 @@ export const pageQuerySchema = z.strictObject({
   size: whole(1, 100).describe('Rows of a page.').meta({ default: 100 }),
 })
 
+/** Description of the `Link` header of a list. */
+export const nextPageWords = 'The next page, with `rel="next"`; absent on the last one.'
+
 /** Largest offset of a page: skipped rows are read, too. */
 const deepestOffset = 10_000
 

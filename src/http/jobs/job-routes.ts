@@ -5,7 +5,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { createJob, idempotencyHeader, newJobProblems } from './create-job.js'
 import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
-import { jobListQuerySchema, listJobs } from './job-list.js'
+import { jobListQuerySchema, listJobs, nextPageWords } from './job-list.js'
 import { jobView, pendingJobView } from './job-view.js'
 import { answerGrowing, answerGrowingPeaks } from './growing-result.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
@@ -271,7 +271,7 @@ export const jobRoutes = [
       description: 'The jobs.',
       schema: z.array(jobViewSchema),
       headers: {
-        Link: 'The next page, with `rel="next"`; absent on the last one.',
+        Link: nextPageWords,
         'X-Total-Count':
           `Matching jobs on all pages. They are counted up to ${mostCounted}; that number means that ` +
           'many or more.',

@@ -129,7 +129,7 @@ function upgrader(answer: (request: Parameters<Answer>[0]) => ReturnType<Answer>
       if (upgrade) (await server).handleUpgrade(request, socket, head, upgrade)
       else {
         response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
-        // A client may leave its side open for ever.
+        // A client may leave its side open forever.
         response.once('finish', () => socket.end(() => socket.destroy()))
         response.writeHead(status, { ...headers, connection: 'close' })
         response.end(typeof body === 'string' ? body : undefined)

@@ -1,4 +1,5 @@
 import type { ApiKey } from '../../core/engine/ports/application-store.js'
+import { checkInput, issueTexts } from '../../core/engine/workflow/check-input.js'
 import type { ApiRequest, RequestHeaders } from './api-request.js'
 import { fingerprint, isOwnForm, type KeyFingerprint, sameHash } from '../auth/api-key.js'
 import type { KnownKey } from '../auth/known-keys.js'
@@ -181,9 +182,10 @@ function rawKey(header: string): string {
 }
 
 function checkedCaller({ id, name }: Caller): Sender {
-  if (callerSchema.safeParse({ id, name }).success) return { id, name }
+  const checked = checkInput(callerSchema, { id, name })
+  if (checked.success) return checked.data
   throw new Error(
-    'authenticate() must return { id, name }, both strings, the id of 1 to 128 characters from A-Z, a-z, 0-9, ".", ' +
-      `"_" and "-", not ${JSON.stringify({ id, name })}. Encode other ids: Buffer.from(id).toString('base64url').`,
+    `authenticate() must return { id, name }, not ${JSON.stringify({ id, name })}. ` +
+      `${issueTexts(checked, 'account').join('; ')}.`,
   )
 }

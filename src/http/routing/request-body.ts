@@ -66,7 +66,7 @@ export class RequestBody {
   }
 
   /** Like `chunks`, for a file. @throws Problem also `INTERNAL_ERROR` if a parser has turned it into other bytes */
-  fileChunks(): AsyncGenerator<Uint8Array, void, undefined> {
+  fileChunks(signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     const read = this.#parsedBody
     if (typeof read === 'string' || read instanceof Uint8Array) {
       const { headers } = this.#request
@@ -75,7 +75,7 @@ export class RequestBody {
       // Bytes that are no text were replaced by this character, of three bytes.
       if (hasOtherLength || (typeof read === 'string' && read.includes('\ufffd'))) throw bodyMadeText()
     }
-    return this.chunks()
+    return this.chunks(signal)
   }
 
   /**
@@ -130,6 +130,7 @@ export class RequestBody {
   async #next(maxMs: number, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     if (this.#failed) throw stalledBody()
     if (!this.#reader || this.#ended) return undefined
+    signal?.throwIfAborted()
     // A client may send thousands of one-byte chunks, which would block the event loop; after a pause, node:http
     // returns all bytes received meanwhile at once.
     if (this.#isSmall && this.#bytes !== this.#announced) await setImmediate()

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { empty, json, text } from '../routing/answer.js'
 import { rotateWebhookSecret } from '../auth/applications.js'
-import { pageQuerySchema } from '../jobs/job-list.js'
+import { nextPageWords, pageQuerySchema } from '../jobs/job-list.js'
 import { notFound } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import {
@@ -59,7 +59,7 @@ export const serviceRoutes = [
     answer: {
       description: 'The workflows.',
       schema: workflowListSchema,
-      headers: { 'X-Total-Count': 'Workflows on all pages.' },
+      headers: { Link: nextPageWords, 'X-Total-Count': 'Workflows on all pages.' },
     },
     async handle(call, { query: { page = 0, size = 100 } }) {
       const { engine } = call.service
@@ -74,7 +74,10 @@ export const serviceRoutes = [
           aliasOf: id === own ? undefined : own,
           unavailable: unavailable.get(own),
         }))
-      return json({ workflows }, { headers: { 'x-total-count': String(all.length) } })
+      const headers: Record<string, string> = { 'x-total-count': String(all.length) }
+      if ((page + 1) * size < all.length)
+        headers.link = `<${call.baseUrl}/workflow?page=${page + 1}&size=${size}>; rel="next"`
+      return json({ workflows }, { headers })
     },
   }),
   defineRoute({

@@ -11,16 +11,16 @@ import { grantOf, refuseExpired } from './storage-link.js'
 import { zipBytes, type ZipEntry, zipStream } from './zip.js'
 import type { HttpEngine } from '../http-engine.js'
 import { lostResult } from './download.js'
-import { downloadName, songName } from './download-name.js'
+import { downloadName, sentName, songName } from './download-name.js'
 
 /** Most jobs whose results one archive may hold. */
 const maxArchiveJobs = 100
 
 /** The result files of jobs as archive entries: for several jobs, in a folder each. */
 function archiveEntries(jobs: readonly JobRecord[], blobs: HttpEngine['blobs']): ZipEntry[] {
-  const folders = new Set<string>()
-  return jobs.flatMap((job) => {
-    const folder = jobs.length > 1 ? `${unused(songName(job.name), folders)}/` : ''
+  const folders = folderNames(jobs)
+  return jobs.flatMap((job, index) => {
+    const folder = jobs.length > 1 ? `${folders[index]}/` : ''
     return keptOutputs(job).map((output) => ({
       name: folder + downloadName(job, output),
       bytes: output.bytes,
@@ -49,14 +49,27 @@ function archiveName(jobs: readonly JobRecord[]): string {
   return `${isBatch ? songName(batch) : `${jobs.length} songs`} - stems.zip`
 }
 
-/** `name`, or `name (2)` and so on if it is taken. */
-function unused(name: string, taken: Set<string>): string {
+/**
+ * A name for each job's folder: with the ending of the file that was sent, where jobs of one name differ in it, and
+ * with a number where nothing else tells them apart.
+ */
+function folderNames(jobs: readonly JobRecord[]): string[] {
   // For macOS and Windows, these are one name.
   const alike = (text: string) => text.normalize('NFC').toLowerCase()
-  let free = name
-  for (let number = 2; taken.has(alike(free)); number++) free = `${name} (${number})`
-  taken.add(alike(free))
-  return free
+  const sent = new Map<string, Set<string>>()
+  for (const { name } of jobs) {
+    const song = alike(songName(name))
+    sent.set(song, (sent.get(song) ?? new Set()).add(alike(sentName(name))))
+  }
+  const taken = new Set<string>()
+  return jobs.map((job) => {
+    const song = songName(job.name)
+    const name = sent.get(alike(song))?.size === 1 ? song : sentName(job.name)
+    let free = name
+    for (let number = 2; taken.has(alike(free)); number++) free = `${name} (${number})`
+    taken.add(alike(free))
+    return free
+  })
 }
 
 const jobsSchema = z

@@ -10,7 +10,12 @@ const mostBytes = 200
 
 /** The song's name as part of a file name: without the ending of the file that was sent. */
 export function songName(name: string | null): string {
-  const safe = (name ?? '').replace(mediaEnding, '').replace(forbidden, ' ').replace(/\s+/g, ' ')
+  return sentName((name ?? '').replace(mediaEnding, ''))
+}
+
+/** The same with its ending. */
+export function sentName(name: string | null): string {
+  const safe = (name ?? '').replace(forbidden, ' ').replace(/\s+/g, ' ')
   return cutToBytes(Array.from(safe).slice(0, longestSong)).replace(/^[\s.]+|[\s.]+$/g, '') || 'song'
 }
 

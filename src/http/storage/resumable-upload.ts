@@ -3,6 +3,7 @@ import { Server } from '@tus/server'
 import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { ApiAnswer } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
+import { permit } from '../routing/permission.js'
 import { Problem, type ProblemCode, problemTypes } from '../routing/problem.js'
 import { storageLink } from './storage-link.js'
 import { UploadLocks } from './upload-locks.js'
@@ -119,15 +120,18 @@ const passedOn = [
   'content-length',
 ]
 
-/** A broken connection ends the body instead of failing it, so that the bytes received are kept. */
+/** A broken connection, or the end of the key, ends the body without failing it, so that the bytes received are kept. */
 async function* untilCut(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
+  const permission = permit(call)
   try {
-    yield* call.body.fileChunks()
+    yield* call.body.fileChunks(permission.signal)
   } catch (error) {
     call.service.engine.options.logger.debug(
       { requestId: call.requestId, err: error },
       'An upload was cut; it can go on.',
     )
+  } finally {
+    permission.release()
   }
 }
 

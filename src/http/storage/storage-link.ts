@@ -54,7 +54,11 @@ export async function refuseEndedKey({ keyId }: Grant, call: Call): Promise<void
   if (keyId === undefined) return
   const key = await call.service.engine.applications.getKey(keyId)
   if (key && (key.expiresAt === null || key.expiresAt > Date.now())) return
-  throw new Problem(
+  throw endedKey()
+}
+
+export function endedKey(): Problem {
+  return new Problem(
     'FORBIDDEN',
     'The API key that this link was made with no longer works, and neither does the link. Get a new link with a ' +
       'valid key.',

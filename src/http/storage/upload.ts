@@ -5,7 +5,7 @@ import type { Call } from '../routing/call.js'
 import { Problem, type ProblemCode, toProblem } from '../routing/problem.js'
 import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
-import { inTurnOfLink, refuseEndedKey, refuseExpired, storageKey } from './storage-link.js'
+import { endedKey, inTurnOfLink, refuseEndedKey, refuseExpired, storageKey } from './storage-link.js'
 import type { UploadSlot } from '../routing/storage-use.js'
 import { forgetRefusal, isRefused, isUsed, rememberRefusal } from './upload-refusal.js'
 
@@ -18,6 +18,7 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
 async function store(call: Call, key: string, grant: Grant): Promise<ApiAnswer> {
   const { blobs } = call.service.engine
   const { body } = call
+  const permission = grant.keyId === undefined ? undefined : call.service.keyWatch.follow(grant.keyId)
   let slot: UploadSlot | undefined
   let isStored = false
   try {
@@ -30,7 +31,7 @@ async function store(call: Call, key: string, grant: Grant): Promise<ApiAnswer> 
     const usable = refuseUnusable(call, grant, key)
     const refused = isRefused(blobs, key)
     for (const looking of [usable, refused]) looking.catch(() => {})
-    const stat = await blobs.put(key, counted(payload(body, grant, announced), slot, usable), {
+    const stat = await blobs.put(key, counted(payload(body, grant, announced, permission?.signal), slot, usable), {
       ifAbsent: true,
       contentType: 'application/octet-stream',
     })
@@ -38,15 +39,20 @@ async function store(call: Call, key: string, grant: Grant): Promise<ApiAnswer> 
     if (await refused) await forgetRefusal(blobs, key)
     return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
   } catch (error) {
-    const problem = StemworkError.is(error) && error.code === 'ALREADY_EXISTS' ? alreadyWritten() : toProblem(error)
+    const problem = problemOf(permission?.signal.aborted ? endedKey() : error)
     if (problem.code === 'INTERNAL_ERROR') throw error
     // Clients that ignore this answer learn the reason when they create the job.
     if (remembered.includes(problem.code)) await rememberRefusal(blobs, key, problem)
     await body.discard(call.service.options.limits.discardBytes)
     throw problem
   } finally {
+    permission?.release()
     slot?.end(isStored)
   }
+}
+
+function problemOf(error: unknown): Problem {
+  return StemworkError.is(error) && error.code === 'ALREADY_EXISTS' ? alreadyWritten() : toProblem(error)
 }
 
 /** @throws Problem if the ticket has been used, or the key that it was made with has ended */
@@ -73,8 +79,9 @@ async function* payload(
   body: RequestBody,
   grant: Grant,
   announced: number,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const { boundary, bytes } = await peekBoundary(body.fileChunks())
+  const { boundary, bytes } = await peekBoundary(body.fileChunks(signal))
   if (boundary === undefined) {
     if (announced > grant.maxBytes) throw tooLarge(grant.maxBytes)
     yield* atMost(bytes, grant.maxBytes, grant.maxBytes)

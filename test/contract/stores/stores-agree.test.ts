@@ -10,6 +10,7 @@ import { StemworkError } from '../../../src/core/engine/errors.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
 import { pick, seededRandom } from '../../crash/random.js'
+import { testEngine, textWorkflow } from '../../engine/harness.js'
 import { describeWith } from '../../servers/found-server.js'
 import { findPostgres } from '../../servers/postgres.js'
 import { temporaryFolder } from '../../temporary-folder.js'
@@ -22,6 +23,8 @@ const replayed = process.env.STEMWORK_STORES_SEED
 const seed = replayed === undefined ? Math.floor(Date.now() / 86_400_000) * 1000 : Number(replayed)
 const histories = replayed === undefined ? Number(process.env.STEMWORK_STORES_HISTORIES ?? 4) : 1
 const operations = 250
+
+const hour = 60 * 60 * 1000
 
 const postgres = await findPostgres()
 const folder = temporaryFolder()
@@ -54,9 +57,46 @@ describeWith('random operations', { postgres }, ({ postgres: server }) => {
     120_000,
   )
 
+  test('the next sweep frees jobs that were created while the clock was ahead, and they keep their order', async () => {
+    const { stores, now, advance } = await open(Date.now() + hour)
+    const notBefore = now() + hour
+    for (const [name, jobs] of Object.entries(stores)) {
+      const { engine } = testEngine(textWorkflow(), {}, { jobs })
+      const submitted: string[] = []
+      const submit = async (more: { notBefore?: number } = {}) => {
+        submitted.push((await engine.submit({ app: 'app', workflow: 'test/text', ...more })).job.id)
+        await advance(10)
+      }
+      for (let count = 0; count < 12; count++) await submit()
+      await advance(-hour)
+      await submit({ notBefore })
+      const claimed = async () => (await jobs.claim({ owner: 'worker', leaseMs: 1000 }))?.id
+      // Not before, so that the sweep is what frees them.
+      expect([name, await claimed()]).toEqual([name, undefined])
+      await engine.sweep()
+      await engine.sweep()
+      const found: unknown[] = []
+      for (let id = await claimed(); id !== undefined; id = await claimed()) found.push(id)
+      expect([name, ...found]).toEqual([name, ...submitted.slice(0, 12)])
+      await advance(hour)
+      await engine.close()
+    }
+  })
+
+  test('a pass over the files begins although the last one began before the clock was set back', async () => {
+    const { stores, advance } = await open()
+    const begun = async () =>
+      Promise.all(Object.values(stores).map(async (jobs) => (await jobs.beginFilePass(60_000))?.pass))
+    const once = await begun()
+    await advance(10_000)
+    expect(await begun()).toEqual([undefined, undefined, undefined, undefined])
+    await advance(-hour)
+    expect(await begun()).toEqual(once.map((pass) => (pass ?? NaN) + 1))
+    expect(await begun()).toEqual([undefined, undefined, undefined, undefined])
+  })
+
   /** Empty stores, whose clocks go together. */
-  async function open() {
-    const start = Date.UTC(2026, 0, 31, 23, 59)
+  async function open(start = Date.UTC(2026, 0, 31, 23, 59)) {
     const { clock, advance } = settableClock(start)
     const schema = `test_${randomUUID().replaceAll('-', '')}`
     const database = await poolWithClock(server.url, schema, start)

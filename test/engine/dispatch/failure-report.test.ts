@@ -256,7 +256,7 @@ describe('why a job failed', () => {
       expect(await engine.run(job.id)).toMatchObject({
         status: 'FAILED',
         error: { code: 'INTERNAL_ERROR' },
-        failure: expect.stringMatching(/caused by Error: (an error was thrown that cannot be read|numbered)/),
+        failure: expect.stringMatching(/caused by Error: (an unreadable error was thrown|numbered)/),
       })
     }
     await engine.close()
@@ -273,7 +273,7 @@ describe('why a job failed', () => {
       status: 'FAILED',
       attempts: 1,
       error: { code: 'BAD_INPUT', reason: 'no_audio', message: 'no audio' },
-      failure: expect.stringContaining('caused by Error: an error was thrown that cannot be read'),
+      failure: expect.stringContaining('caused by Error: an unreadable error was thrown'),
     })
     await engine.close()
   })

@@ -102,6 +102,19 @@ describe('the sweep of files', () => {
     expect((await engine.health()).warnings).toEqual([])
   })
 
+  test('then keeps uploads and checkpoints, too, and removes only what unfinished writes have left', async () => {
+    let leftovers = 3
+    const blobs: BlobStore = { ...oldBlobs(), cleanUp: async () => leftovers-- }
+    const { engine } = testEngine(textWorkflow(), { retention: { unusedUploadsMs: hour } }, { blobs })
+    const others = ['checkpoints/gone-0/1-n/part-0', 'uploads/app/1']
+    for (const key of others) await blobs.put(key, bytes('of a job that is gone'))
+    await putOrphans(blobs, 20)
+    expect(await engine.sweep({ files: true })).toMatchObject({ uploads: 0, orphans: 3 })
+    expect(await keys(blobs, ['checkpoints/', 'uploads/'])).toEqual(others)
+    expect(await engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ uploads: 1, orphans: 23 })
+    expect(await keys(blobs, ['checkpoints/', 'uploads/', 'results/'])).toEqual([])
+  })
+
   test('continues after a file that cannot be removed', async () => {
     const blobs = oldBlobs()
     const stuck = withFaults(blobs, ({ method, args }) =>

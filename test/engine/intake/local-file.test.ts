@@ -46,6 +46,19 @@ describe('a local file', () => {
     expect(await keys(parts.blobs)).toEqual([])
   })
 
+  test('of an application named like a folder of another is refused, because it would lie there', async () => {
+    const { engine, parts } = testEngine(echo)
+    const inputs = { inputUrl: localFile(song) }
+    await expect(engine.submit({ ...job, app: 'me/studio', inputs })).rejects.toMatchObject({
+      code: 'INVALID_PARAMS',
+      message:
+        'engine.submit: app: must have 1 to 128 letters, digits and "._-", and not only dots. Encode ids of another ' +
+        "form: Buffer.from(id).toString('base64url').",
+    })
+    expect(await keys(parts.blobs, ['uploads/me/'])).toEqual([])
+    expect(await engine.count({})).toBe(0)
+  })
+
   test('that is missing, is a folder or is too large creates no job and leaves no file', async () => {
     const { engine, parts } = testEngine(echo, { limits: { maxFileBytes: 4 } })
     const submit = (path: string) => engine.submit({ ...job, inputs: { inputUrl: localFile(path) } })
@@ -78,7 +91,7 @@ describe('a local file', () => {
       'params.inputUrl: localFile(path) goes into inputs',
     )
     await expect(engine.submit({ ...job, inputs: { other: file } })).rejects.toThrow(
-      'inputs.other: is no input of test/echo; it has inputUrl',
+      'inputs.other: is not an input of test/echo; it has inputUrl',
     )
     await expect(
       engine.submit({ ...job, params: { inputUrl: 'https://example.org/' }, inputs: { inputUrl: file } }),

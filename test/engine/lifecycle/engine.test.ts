@@ -98,6 +98,16 @@ describe('submit', () => {
     await engine.close()
   })
 
+  test.each(['a/b', 'auth0|5f7c', '..', '*', '', 'a'.repeat(129)])('refuses the application %j', async (app) => {
+    const { engine } = testEngine(textWorkflow())
+    const refusal = { code: 'INVALID_PARAMS', details: { issues: [{ path: 'app' }] } }
+    const workflow = 'test/text'
+    await expect(engine.submit({ app, workflow })).rejects.toMatchObject(refusal)
+    await expect(engine.submitBatch({ app, jobs: [{ workflow }] })).rejects.toMatchObject(refusal)
+    await engine.submit({ app: Buffer.from('auth0|5f7c').toString('base64url'), workflow })
+    await engine.close()
+  })
+
   test('refuses an unknown workflow and names the known ones', async () => {
     const { submit } = testEngine(textWorkflow())
     await expect(submit({}, 'service/none')).rejects.toMatchObject({
@@ -299,6 +309,16 @@ describe('delete', () => {
     await engine.submit(input)
     await engine.delete(first.job.id)
     expect(await keys(parts.blobs)).toEqual(['uploads/app/1'])
+  })
+
+  test("keeps another job's result that it had as its input", async () => {
+    const { engine, parts, submit } = testEngine(textWorkflow())
+    const first = await engine.run((await submit()).id)
+    const key = first?.outputs?.text?.key ?? ''
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', uploads: { inputUrl: key } })
+    await engine.delete(job.id)
+    expect(await keys(parts.blobs)).toEqual([key])
+    await engine.close()
   })
 
   test('is finished by the sweep when the files could not be removed', async () => {

@@ -441,7 +441,7 @@ describe('a composed workflow', () => {
     ],
     [
       { steps: { ...steps, one: { workflow: 'test/mark', inputs: { song: 'split.first' } } } },
-      'is no input of test/mark',
+      'is not an input of test/mark',
     ],
     [
       {

@@ -60,5 +60,44 @@ for (const [name, open, missing] of durableStores) {
       const others = ended.uploadUrl.replace(/holder=[^&]+/, `holder=${/stw_([^_]+)/.exec(service.app.key)?.[1]}`)
       for (const url of [without, others]) expect((await fetch(url, { method: 'PUT', body: 'x' })).status).toBe(403)
     })
+
+    test.each(['to a ticket', 'that could be resumed'])('its uploads %s end, and make no file', async (kind) => {
+      const service = await start({ http: { resumableUploads: true } })
+      const { key, record } = await issueKey(service.engine.applications, service.app.id)
+      const send = (url: string, method: string, headers: Record<string, string>) => {
+        let sent = 0
+        let isAnswered = false
+        // More than the connection holds, so the service is reading it; then without an end.
+        const body = new ReadableStream<Uint8Array>({
+          async pull(controller) {
+            if (sent > 2 ** 25) await new Promise((resolve) => setTimeout(resolve, 20))
+            const chunk = new Uint8Array(sent > 2 ** 25 ? 1 : 2 ** 16)
+            sent += chunk.byteLength
+            if (isAnswered) controller.close()
+            else controller.enqueue(chunk)
+          },
+        })
+        const options: RequestInit & { duplex: 'half' } = { method, headers, body, duplex: 'half' }
+        return { answer: fetch(url, options).finally(() => (isAnswered = true)), sent: () => sent }
+      }
+      const tus = { authorization: key, 'tus-resumable': '1.0.0' }
+      const begin = async () => {
+        const headers = { ...tus, 'upload-length': String(2 ** 29) }
+        const { headers: made } = await service.api('/upload/resumable', { method: 'POST', headers })
+        const more = { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' }
+        return send(made.get('location') ?? '', 'PATCH', { ...tus, ...more })
+      }
+      const ticket = async () => {
+        const made = (await (await service.api('/upload', { key })).json()) as { uploadUrl: string }
+        return send(made.uploadUrl, 'PUT', {})
+      }
+      const { answer, sent } = kind === 'to a ticket' ? await ticket() : await begin()
+      await expect.poll(sent).toBeGreaterThan(2 ** 25)
+      await revokeKey(service.engine.applications, record.id)
+      // What may be resumed keeps what has come; the next request is refused.
+      expect((await answer).status).toBe(kind === 'to a ticket' ? 403 : 204)
+      for await (const { key: file } of service.engine.blobs.list('uploads/'))
+        expect(file).toMatch(/\.(parts|resumable)/)
+    })
   })
 }

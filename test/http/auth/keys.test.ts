@@ -120,6 +120,16 @@ describe('API keys', () => {
   })
 })
 
+test('an application may not have an id that cannot be one: its uploads would lie among those of another', async () => {
+  const { applications } = service.engine
+  const id = `${service.app.id}/b`
+  await expect(createApplication(applications, { name: 'B', id })).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+    message: expect.stringContaining('id: must have 1 to 128 letters'),
+  })
+  expect(await applications.getApplication(id)).toBeUndefined()
+})
+
 describe('who may call', () => {
   test("is decided by the host's own check, if there is one", async () => {
     const own = await serviceOfTest({
@@ -140,7 +150,7 @@ describe('who may call', () => {
     const authenticate = () => ({ id: '../mia', name: 'Mia' })
     const own = await serviceOfTest({ engine: { logger }, http: { authenticate } })
     expect(await status('x', own)).toBe(500)
-    const message = expect.stringMatching(/not \{"id":"\.\.\/mia","name":"Mia"\}\. Encode other ids: /)
+    const message = expect.stringMatching(/not \{"id":"\.\.\/mia","name":"Mia"\}\. id: must have .+ Encode ids /)
     expect(lines).toContainEqual(
       expect.objectContaining({ fields: expect.objectContaining({ err: expect.objectContaining({ message }) }) }),
     )

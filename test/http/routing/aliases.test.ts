@@ -49,6 +49,20 @@ test('jobs are found by either id, whichever they were created with', async () =
   }
 })
 
+test('the list of workflows leads from page to page, as that of jobs does', async () => {
+  const found: string[] = []
+  let next: string | undefined = `${service.base}/workflow?size=2`
+  while (next) {
+    const answer: Response = await fetch(next, { headers: { authorization: service.app.key } })
+    const { workflows } = (await answer.json()) as { workflows: { id: string }[] }
+    found.push(...workflows.map(({ id }) => id))
+    next = /^<(.+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1]
+  }
+  const all = (await json(service.api('/workflow'))) as { workflows: { id: string }[] }
+  expect(found).toEqual(all.workflows.map(({ id }) => id))
+  expect(found).toHaveLength(3)
+})
+
 test('aliases are listed and described as the workflows that they are; a wrong id names them', async () => {
   const answer = await service.api('/workflow')
   expect(answer.headers.get('x-total-count')).toBe('3')

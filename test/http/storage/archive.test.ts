@@ -84,6 +84,14 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
     expect([...new Set(folders)].sort()).toEqual(['café', 'café (2)', 'café (3)'])
   })
 
+  test('has folders that tell files of the same name apart by their endings', async () => {
+    for (const name of ['x.wav', 'x.flac', 'solo.mp3']) await archived(name, Buffer.from(name), 'Endings')
+    const { url } = await link('batchName=Endings')
+    const files = await unpacked('endings', Buffer.from(await (await fetch(url)).arrayBuffer()))
+    const folders = Object.entries(files).map(([name, bytes]) => [name.split('/')[0], bytes.toString()])
+    expect(Object.fromEntries(folders)).toEqual({ 'x.wav': 'x.wav', 'x.flac': 'x.flac', solo: 'solo.mp3' })
+  })
+
   test('can be read as a stream, by a program that has not seen its end', async () => {
     const entries = [entry('a.wav', Buffer.alloc(70_000, 'a')), entry('empty.wav', Buffer.alloc(0))]
     const archive = await collected(entries)

@@ -239,6 +239,24 @@ describe('the download URL as an input', () => {
     expect((await pollJob(service, String(body.id))).status).toBe('SUCCEEDED')
   })
 
+  test("has the key of the upload, for a job that the host's own code submits", async () => {
+    const inputUrl = await service.uploaded(song)
+    const app = service.app.id
+    const key = new URL(inputUrl).pathname.split('/storage/')[1] ?? ''
+    expect(key.startsWith(`uploads/${app}/`)).toBe(true)
+    expect((await service.engine.blobs.stat(key))?.bytes).toBe(song.byteLength)
+    const { job } = await service.engine.submit({
+      app,
+      workflow: stems,
+      params: { inputUrl },
+      uploads: { inputUrl: key },
+    })
+    const { status, result } = await pollJob(service, job.id)
+    expect(status).toBe('SUCCEEDED')
+    const vocals = await fetch(result?.vocals ?? '')
+    expect(text(Buffer.from(await vocals.arrayBuffer()))).toBe(text(song))
+  })
+
   test('creates further jobs, even while the first one ends and afterwards', async () => {
     const inputUrl = await service.uploaded(song)
     const first = await createJob(inputUrl)

@@ -113,7 +113,7 @@ test('a link is not accepted as a file of a step, and a lost claim keeps none', 
   await symlink('/etc/hostname', join(directory, 'link'))
   const { steps, applied } = stepsOf()
   const linked = { ...step, files: { link: { path: join(directory, 'link'), bytes: 1 } } }
-  await expect(steps.save(linked)).rejects.toThrow('is no file')
+  await expect(steps.save(linked)).rejects.toThrow('is not a regular file')
   expect(applied).toEqual([])
   const lost = stepsOf([], undefined, false)
   await expect(lost.steps.save(step)).rejects.toMatchObject({ code: 'LEASE_LOST' })

@@ -39,6 +39,14 @@ test('a node that took the turn and died has another one as its successor an int
   expect(await turns[1]?.()).toMatchObject({ isOurs: true })
 })
 
+test('a store whose clock was set back is swept all the same', async () => {
+  const { turns, after } = nodes(2)
+  expect(await turns[0]?.()).toMatchObject({ isOurs: true })
+  after(-3_600_000)
+  expect(await turns[1]?.()).toMatchObject({ isOurs: true })
+  expect(await turns[0]?.()).toMatchObject({ isOurs: false })
+})
+
 test('each caller learns how many workers there are', async () => {
   const { turns } = nodes(2, 1000)
   expect(await turns[0]?.()).toEqual({ isOurs: true, workers: 1000 })

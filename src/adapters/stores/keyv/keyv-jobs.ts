@@ -255,7 +255,7 @@ function jobSweep({ operate, backend, ledger, clock }: StoreParts): JobSweep {
           deadline.check()
           const last = parsed(deploymentSchema, deploymentKey, await backend.read(deploymentKey))
           const now = clock()
-          if (last && last.at > now - everyMs) return undefined
+          if (last && Math.abs(now - last.at) < everyMs) return undefined
           const begun = { deployment: last?.deployment ?? randomUUID(), pass: (last?.pass ?? 0) + 1 }
           await backend.write(deploymentKey, JSON.stringify({ ...begun, at: now }))
           return begun

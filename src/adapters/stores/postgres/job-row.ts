@@ -41,7 +41,7 @@ export function parseStored([version, record, claims]: Row): StoredJob {
 /**
  * Returns the job: its record, with the claims that were granted since it was written.
  *
- * @throws StemworkError `STORE_UNAVAILABLE` for text that is no job record.
+ * @throws StemworkError `STORE_UNAVAILABLE` for text that is not a job record.
  */
 export function parseRecord(record: string | null | undefined, claims: string | null | undefined): JobRecord {
   const written = parse(jobRecordSchema, record)

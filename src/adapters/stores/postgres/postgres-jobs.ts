@@ -166,7 +166,7 @@ function jobSweep(schema: string, jobs: StoredJobs): JobSweep {
     async beginFilePass(everyMs) {
       const [row] = await send(
         `UPDATE ${schema}.deployment SET pass = pass + 1, pass_at = ${nowSql}
-        WHERE pass_at IS NULL OR pass_at <= ${nowSql} - $1::bigint RETURNING id, pass`,
+        WHERE pass_at IS NULL OR abs(pass_at - ${nowSql}) >= $1::bigint RETURNING id, pass`,
         [Math.ceil(everyMs)],
       )
       return row && { deployment: row[0] ?? '', pass: Number(row[1]) }

@@ -8,6 +8,7 @@ export const repeatable: readonly JobChange['kind'][] = [
   'heartbeat',
   'requeue',
   'release',
+  'hasten',
   'miss',
   'expire',
   'beginDelivery',

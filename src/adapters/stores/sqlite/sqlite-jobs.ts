@@ -152,9 +152,9 @@ function jobSweep({ database, rows, clock }: JobTables): JobSweep {
       const now = clock()
       const pass = database.transaction(() =>
         database.get<{ deployment: string; pass: number }>(
-          `UPDATE deployment SET pass = pass + 1, pass_at = ? WHERE pass_at IS NULL OR pass_at <= ?
-          RETURNING id AS deployment, pass`,
-          [now, now - everyMs],
+          `UPDATE deployment SET pass = pass + 1, pass_at = ?1 WHERE pass_at IS NULL
+          OR abs(pass_at - ?1) >= ?2 RETURNING id AS deployment, pass`,
+          [now, everyMs],
         ),
       )
       if (pass) await database.durable()

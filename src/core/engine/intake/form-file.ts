@@ -83,7 +83,7 @@ export async function* fileFromForm(
       resolve(stream)
     })
     // Thousands of empty parts would block the event loop.
-    parser.once('partsLimit', () => parser.destroy(badInput('decode_failed', 'The form has more than 200 parts.')))
+    parser.once('partsLimit', () => parser.destroy(tooManyParts()))
     parser.once('finish', () => resolve(file))
     parser.once('close', () => resolve(file))
   })
@@ -119,4 +119,8 @@ export async function* fileFromForm(
   } finally {
     parser.destroy()
   }
+}
+
+function tooManyParts(): StemworkError {
+  return badInput('decode_failed', 'The form has more than 200 parts. Send only the file.')
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { applicationIdSchema } from '../job/application-id.js'
 import { invalidParams } from '../job/field-issues.js'
 import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
@@ -12,7 +13,7 @@ import { checkInput } from '../workflow/check-input.js'
 import type { Workflow } from '../workflow/workflow.js'
 
 export interface SubmitInput {
-  /** Application that owns the job. */
+  /** Application that owns the job: 1 to 128 letters, digits and `._-`. */
   app: string
   /** The workflow's id, or an alias. */
   workflow: string
@@ -114,7 +115,7 @@ function isJson(params: unknown): boolean {
 }
 
 const submitInputSchema = z.strictObject({
-  app: z.string().min(1).max(128),
+  app: applicationIdSchema,
   workflow: z.string().min(1),
   params: z
     .record(
@@ -216,7 +217,7 @@ function withAddresses(input: SubmitInput, workflow: Workflow): SubmitInput {
     if (known && !(name in params) && !(name in uploads)) return []
     const message = known
       ? 'is given in params or uploads, too; give one of them'
-      : `is no input of ${workflow.id}; it has ${workflow.inputs.join(', ') || 'none'}`
+      : `is not an input of ${workflow.id}; it has ${workflow.inputs.join(', ') || 'none'}`
     return [{ path: [name], message }]
   })
   if (issues.length > 0) throw invalidParams('Invalid inputs', issues, { prefix: ['inputs'] })

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { applicationIdSchema } from '../job/application-id.js'
 import { type FieldIssue, issuesText } from '../job/field-issues.js'
 import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
@@ -30,7 +31,7 @@ export interface SubmitBatchInput {
 }
 
 const batchInputSchema = z.strictObject({
-  app: z.string().min(1).max(128),
+  app: applicationIdSchema,
   name: z.string().min(1).max(255).nullish(),
   jobs: z.array(z.looseObject({})).min(1).max(mostBatchJobs),
   webhook: z.strictObject({ url: z.string() }).nullish(),

@@ -41,8 +41,9 @@ export function earliestPending({ deliveries }: Outgoing): Delivery | undefined 
 }
 
 /**
- * Claims the next attempt for one of several processes: `undefined` if the count of attempts has changed. @param
- * retryInMs as in the change `beginDelivery`
+ * Claims the next attempt for one of several processes: `undefined` if the count of attempts has changed.
+ *
+ * @param change.retryInMs as in the change `beginDelivery`
  */
 export function withTryBegun<Carrier extends Outgoing>(
   record: Carrier,

@@ -15,7 +15,9 @@ export function claimableFrom({ notBefore, dueAt }: Pick<JobRecord, 'notBefore' 
 export function waitingSince(
   job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore' | 'dueAt'>,
 ): number | null {
-  return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, claimableFrom(job))
+  if (job.deleted || job.status !== 'QUEUED') return null
+  // A due time is later than the creation, unless the clock was set back in between.
+  return job.dueAt === null ? Math.max(job.createdAt, job.notBefore) : claimableFrom(job)
 }
 
 /** When a job is retried after a temporary failure; null if it does not wait for a retry. */

@@ -35,7 +35,7 @@ export function readableError(error: unknown): unknown {
     errorText(error)
     return error
   } catch {
-    const unreadable = new Error('an error was thrown that cannot be read: its text is no string, or reading it throws')
+    const unreadable = new Error('an unreadable error was thrown: its text is not a string, or reading it throws')
     return withCause(error, unreadable) ?? unreadable
   }
 }

@@ -18,6 +18,29 @@ export function isWorthKeeping(error: JobRecord['error']): boolean {
   return error?.code === 'INTERNAL_ERROR' || (error?.code === 'TIMEOUT' && error.reason !== 'deadline')
 }
 
+/** The failed job, queued again. */
+export function retried(job: JobRecord, now: number): JobRecord {
+  return {
+    ...job,
+    status: 'QUEUED',
+    progress: 0,
+    error: null,
+    settlement: null,
+    completedAt: null,
+    expiresAt: null,
+    attempts: 0,
+    lapses: 0,
+    shutdownRequeues: 0,
+    processorSeconds: 0,
+    retries: job.retries + 1,
+    steps: isWorthKeeping(job.error) ? job.steps : [],
+    keptProgress: isWorthKeeping(job.error) ? job.keptProgress : 0,
+    // The job has had its turn, so its wait starts now.
+    dueAt: now,
+    cancelRequested: false,
+  }
+}
+
 /** The error for a job that cannot be retried. */
 export function notFailed({ id, status, deadline }: Pick<JobRecord, 'id' | 'status' | 'deadline'>): StemworkError {
   const why =

@@ -3,7 +3,7 @@ import { claimableFrom } from './due-times.js'
 import { withAttempt, withEnd } from './history.js'
 import { ledgerEntry, type Used } from './ledger.js'
 import type { Quota, Usage } from './quota.js'
-import { isWorthKeeping } from './retry.js'
+import { retried } from './retry.js'
 import { type StepRecord, wakeTime, withEvent, withStep } from './step.js'
 import type { Delivery, JobError, JobOutput, JobRecord } from './job.js'
 import { isTerminal } from './job.js'
@@ -68,6 +68,8 @@ export type JobChange =
    * store checks in the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
    */
   | { kind: 'retry'; maxQueued?: number; quota?: Quota }
+  /** Makes a job due that was created before the clock was set back by `byMs`, and would wait for its creation time. */
+  | { kind: 'hasten'; byMs: number }
   /** Hides the job permanently and fences off its worker. */
   | { kind: 'delete' }
   /** Records that retention removed the result files. */
@@ -252,26 +254,10 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       }
     case 'retry':
       if (job.deleted || job.status !== 'FAILED' || (job.deadline !== null && job.deadline <= now)) return undefined
-      return {
-        ...job,
-        status: 'QUEUED',
-        progress: 0,
-        error: null,
-        settlement: null,
-        completedAt: null,
-        expiresAt: null,
-        attempts: 0,
-        lapses: 0,
-        shutdownRequeues: 0,
-        processorSeconds: 0,
-        retries: job.retries + 1,
-        steps: isWorthKeeping(job.error) ? job.steps : [],
-        keptProgress: isWorthKeeping(job.error) ? job.keptProgress : 0,
-        metered: job.metered || change.quota !== undefined,
-        // The job has had its turn, so its wait starts now.
-        dueAt: now,
-        cancelRequested: false,
-      }
+      return { ...retried(job, now), metered: job.metered || change.quota !== undefined }
+    case 'hasten':
+      if (job.deleted || job.status !== 'QUEUED' || job.dueAt !== null || job.createdAt <= now) return undefined
+      return { ...job, dueAt: Math.min(now, job.createdAt - change.byMs) }
     case 'delete':
       return job.deleted ? undefined : deleted(job)
     case 'expire':

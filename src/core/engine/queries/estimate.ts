@@ -5,6 +5,7 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import { remembered } from '../limits/remembered.js'
 import type { Turn } from '../limits/rested.js'
+import type { StoreClock } from '../store-clock.js'
 import { meanSeconds } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
@@ -60,6 +61,7 @@ const mostSizes = 10_000
 
 interface EstimateParts {
   jobs: JobStore
+  clock: Pick<StoreClock, 'time'>
   blobs: Pick<BlobStore, 'stat'>
   workers: Pick<WorkerRegistry, 'recent'>
   workflows: Pick<WorkflowRegistry, 'get'>
@@ -100,8 +102,9 @@ export class Estimates {
   /** See `JobEngine.estimate`. */
   async of(job: JobRecord): Promise<JobEstimate | undefined> {
     if (job.status === 'STARTED') {
-      const leftMs = timeLeft(job, await this.#workMs(job), Date.now())
-      return leftMs === undefined ? undefined : { startsAt: null, endsAt: Math.round(Date.now() + leftMs) }
+      const [workMs, now] = await Promise.all([this.#workMs(job), this.#parts.clock.time()])
+      const leftMs = timeLeft(job, workMs, now)
+      return leftMs === undefined ? undefined : { startsAt: null, endsAt: Math.round(now + leftMs) }
     }
     if (job.status !== 'QUEUED') return undefined
     const [workMs, rules] = await Promise.all([this.#workMs(job), this.#parts.jobs.rules()])
@@ -115,7 +118,7 @@ export class Estimates {
     const { jobs, workers } = this.#parts
     const [found, known, rules] = await Promise.all([jobs.queue?.({ max: mostSeen }), workers.recent(), jobs.rules()])
     if (!found) return undefined
-    const now = Date.now()
+    const now = await this.#parts.clock.time()
     const works = await this.#worksMs([...found.running, ...found.waiting])
     const measured = works.filter((ms) => ms !== undefined)
     const meanMs = measured.reduce((sum, ms) => sum + ms, 0) / measured.length

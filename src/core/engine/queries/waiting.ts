@@ -3,6 +3,7 @@ import { preempted } from '../errors.js'
 import { labelsOf } from '../job/pool.js'
 import type { JobRecord } from '../job/job.js'
 import type { RememberedRules } from '../limits/scheduling-rules.js'
+import type { StoreClock } from '../store-clock.js'
 import { serves } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 
@@ -20,11 +21,11 @@ export interface Waiting {
 /** Reports why a job does not start. `undefined`: it waits for its turn, or is not waiting. */
 export async function waitingOf(
   job: JobRecord,
-  { rules, workers }: { rules: RememberedRules; workers: WorkerRegistry },
+  { rules, workers, clock }: { rules: RememberedRules; workers: WorkerRegistry; clock: Pick<StoreClock, 'time'> },
 ): Promise<Waiting | undefined> {
   if (job.status !== 'QUEUED') return undefined
   const from = claimableFrom(job)
-  if (from > Date.now()) {
+  if (from > (await clock.time())) {
     const time = new Date(from).toISOString()
     return from === retryAt(job)
       ? { reason: 'retrying', message: `Its last attempt failed, and it is tried again at ${time}.` }

@@ -37,7 +37,8 @@ export type WorkHistory = (job: JobRecord, bytes: number | undefined, worker?: s
 /**
  * Makes an estimator for jobs of one workflow from recent ones.
  *
- * @param jobs that have succeeded @param inputs names of the params that are files
+ * @param jobs that have succeeded
+ * @param inputs names of the params that are files
  */
 export function workHistory(jobs: readonly JobRecord[], inputs: readonly string[]): WorkHistory {
   const samples = jobs.flatMap((job) => sampleOf(job, inputs))

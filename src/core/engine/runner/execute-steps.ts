@@ -200,7 +200,7 @@ export class StepRun implements Steps {
       // A wait there would never end, and a later attempt would skip the outer step and never reach this one.
       throw wrongSteps(`The step "${name}" begins inside the step "${outer.name}". Begin it after that step.`)
     if (this.#used.has(name)) throw wrongSteps(`Two steps have the name "${name}". Give each its own.`)
-    if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps.`)
+    if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps. Do more in each.`)
     this.#used.add(name)
   }
 

@@ -5,7 +5,7 @@ import { jittered, type Message, outcomeOf, type PostPorts, postMessage } from '
 import { receiverBreakers } from './receivers.js'
 import type { SharedParts } from '../engine-parts.js'
 
-interface SenderPorts extends PostPorts, Pick<SharedParts, 'events'> {
+interface SenderPorts extends PostPorts, Pick<SharedParts, 'applications' | 'events'> {
   jobs: Pick<JobStore, 'documents'>
 }
 
@@ -46,7 +46,7 @@ export function messageSender(ports: SenderPorts, post = postMessage) {
    * @returns the number of requests made
    */
   async function send(
-    message: Omit<Message, 'data'>,
+    message: Omit<Message, 'data' | 'application'>,
     carrier: MessageCarrier,
     { laneSignal, onWritten }: { laneSignal: AbortSignal; onWritten?: () => void },
   ): Promise<number> {
@@ -59,12 +59,14 @@ export function messageSender(ports: SenderPorts, post = postMessage) {
       onWritten?.()
       return 0
     }
+    // Before the attempt counts: if it cannot be read, that says nothing about the receiver.
+    const application = await ports.applications.getApplication(app)
     const nextDelayMs = ports.options.webhooks.retryDelaysMs[delivery.attempts]
     const data = await carrier.begin(nextDelayMs === undefined ? null : jittered(nextDelayMs))
     if (!data) return 0
     onWritten?.()
     const signal = AbortSignal.any([closed.signal, laneSignal])
-    const status = await post({ ...message, data }, ports, signal)
+    const status = await post({ ...message, data, application }, ports, signal)
     if (status === null && signal.aborted) {
       // Aborted by this side, so it is not a failure of the receiver.
       await carrier.defer(jittered(againAfterMs))

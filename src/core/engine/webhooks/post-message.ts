@@ -1,18 +1,21 @@
 import { errorLine } from '../job/error-text.js'
 import type { Delivery } from '../job/job.js'
 import { type TraceContext, traceHeaders } from '../job/trace-context.js'
+import type { Application } from '../ports/application-store.js'
 import { type SpanOrder, traced } from '../ports/tracing.js'
 import { webhookHeaders } from './signature.js'
 import { signingSecrets } from './signing-secrets.js'
 import type { SharedParts } from '../engine-parts.js'
 
-export type PostPorts = Pick<SharedParts, 'clock' | 'applications' | 'options' | 'logger'>
+export type PostPorts = Pick<SharedParts, 'clock' | 'options' | 'logger'>
 
 /** A webhook message, and the job or batch that it reports. */
 export interface Message {
   app: string
   delivery: Delivery
   data: object
+  /** The application whose secrets sign the message. */
+  application: Application | undefined
   /** The job or batch, for the log. */
   about: { jobId: string } | { batch: string }
   /** The trace of the job or batch, which the span continues. */
@@ -51,8 +54,8 @@ export async function postMessage(message: Message, ports: PostPorts, signal: Ab
 }
 
 async function post(
-  { app, delivery, data, about }: Message,
-  { clock, applications, options, logger }: PostPorts,
+  { app, delivery, data, about, application }: Message,
+  { clock, options, logger }: PostPorts,
   signal: AbortSignal,
   trace: TraceContext | undefined,
 ): Promise<number | null> {
@@ -65,8 +68,12 @@ async function post(
     // Loaded with the first message: many hosts send none.
     const { guardedFetch } = await import('../fetch/guarded-fetch.js')
     const now = await clock.time()
-    const secrets = signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, now)
-    if (secrets.length === 0) throw new Error('The application no longer has a webhook secret.')
+    const secrets = signingSecrets(app, application, options.webhooks.secret, now)
+    if (secrets.length === 0) {
+      const problem = 'A webhook message cannot be signed: its application no longer has a webhook secret. Set one.'
+      logger.warn({ ...about, deliveryId: delivery.id, app }, problem)
+      return null
+    }
     const response = await guardedFetch(delivery.url, {
       method: 'POST',
       headers: {

@@ -155,7 +155,8 @@ function stepOf(stepId: string, checked: Checked, workflows: readonly Workflow[]
     throw problem(`steps.${stepId} names the workflow ${JSON.stringify(given.workflow)}, which is not given`)
   if (workflow.composition) throw problem(`steps.${stepId} is composed itself; name its steps here instead`)
   for (const input of Object.keys(given.inputs))
-    if (!workflow.inputs.includes(input)) throw problem(`steps.${stepId}.inputs.${input} is no input of ${workflow.id}`)
+    if (!workflow.inputs.includes(input))
+      throw problem(`steps.${stepId}.inputs.${input} is not an input of ${workflow.id}`)
   const namesNone = Object.keys(given.inputs).length === 0
   const isTaken = (input: string) =>
     input in given.inputs || !isOptional(workflow, input) || (namesNone && checked.inputs.includes(input))

@@ -211,7 +211,7 @@ export class AttemptCheckpoint {
     await this.#storeDownloads(this.#untilEnd)
     const path = join(directory, partName(part))
     // lstat: a link could store a file from outside the run.
-    if (!(await lstat(path)).isFile()) throw new Error(`${path} is no file`)
+    if (!(await lstat(path)).isFile()) throw new Error(`${path} is not a regular file`)
     const key = partKey(this.#prefix, part, work)
     if (blobs.putFile) await blobs.putFile(key, path, options)
     else {

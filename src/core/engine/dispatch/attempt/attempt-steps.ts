@@ -88,7 +88,7 @@ export function attemptSteps(ports: StepsPorts) {
       onFiles()
       // lstat: a link could store a file from outside the run.
       const facts = await lstat(path)
-      if (!facts.isFile()) throw new Error(`${path} is no file`)
+      if (!facts.isFile()) throw new Error(`${path} is not a regular file`)
       const key = stepFileKey(claimCheckpointPrefix(job), name, file)
       // Not `putFile`, which moves the file away: later steps read it here.
       await throughOutage(() => putCopy(blobs, key, path, { signal, app: job.app }))

@@ -45,9 +45,13 @@ export function fileSweep(ports: SweepPorts) {
       if (!pass) return report
       problem = pass.isOwn ? undefined : pass.problem
       if (!pass.isOwn) return report
-      report.uploads = await removeUnusedUploads(pass.now)
-      report.orphans = await removeOrphans(pass.now, allowMassRemoval)
-      report.orphans += await removeCheckpoints(pass.now)
+      const orphans = await removeOrphans(pass.now, allowMassRemoval)
+      if (orphans !== undefined) {
+        report.uploads = await removeUnusedUploads(pass.now)
+        report.orphans = orphans + (await removeCheckpoints(pass.now))
+      }
+      // What unfinished writes have left belongs to no job of any store.
+      if (!isStopped) report.orphans += (await blobs.cleanUp?.(pass.now - options.retention.orphansMs)) ?? 0
     } catch (error) {
       logger.warn({ err: error }, 'The sweep of files did not finish; the next one repeats it.')
     }
@@ -83,8 +87,8 @@ export function fileSweep(ports: SweepPorts) {
     return removed
   }
 
-  /** Removes results of deleted jobs and of superseded claims, and leftovers of interrupted writes. */
-  async function removeOrphans(now: number, allowMassRemoval: boolean): Promise<number> {
+  /** Removes results of deleted jobs and of superseded claims; `undefined`: the job store seems to lack most jobs. */
+  async function removeOrphans(now: number, allowMassRemoval: boolean): Promise<number | undefined> {
     const before = now - options.retention.orphansMs
     const orphans: string[] = []
     let files = 0
@@ -102,18 +106,18 @@ export function fileSweep(ports: SweepPorts) {
     }
     if (files >= fewFiles && orphans.length > files / 2 && !allowMassRemoval) {
       problem =
-        'Most result files belong to no job that the job store knows, so none was removed. Is this the right ' +
+        'Most result files belong to no job that the job store knows, so no file was removed. Is this the right ' +
         'store, and is it complete? If the files may be deleted, call engine.sweep({ files: true, ' +
         'allowMassRemoval: true }).'
       logger.error({ files, orphans: orphans.length }, problem)
-      return 0
+      return undefined
     }
     let removed = 0
     for (const key of orphans) {
       if (isStopped) return removed
       removed += await remove(key)
     }
-    return removed + ((await blobs.cleanUp?.(before)) ?? 0)
+    return removed
   }
 
   /** Removes a file; a failure does not stop the sweep. Returns the number of removed files. */

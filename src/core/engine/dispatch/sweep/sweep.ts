@@ -4,6 +4,7 @@ import { canceled, jobError, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import { dayOf } from '../../job/quota.js'
 import { JobLinks } from '../../links/job-links.js'
+import { readSlices } from '../../queries/job-slices.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
 import type { StoreContact } from '../store-contact.js'
 import { removeUploads } from './uploads.js'
@@ -31,6 +32,8 @@ type SweepReason = 'deleted' | 'expired' | 'overdue' | 'abandoned'
 const batch = 100
 /** When failures of a step have taken this long, a store is probably unavailable: the next sweep does the rest. */
 const mostLostMs = 30_000
+/** Tolerance for jobs that were created after the clock was read. */
+const leastAheadMs = 1000
 /** Sweeps per removal of old ledger entries, which are kept by days. */
 const ledgerRounds = 20
 
@@ -60,6 +63,7 @@ export function jobSweep(ports: SweepPorts) {
     })
     const missed = (await endUnheldJobs('overdue')) + (await endUnheldJobs('abandoned'))
     await step('lapsed', releaseLapsed)
+    await step('ahead', hastenAhead)
     const purged = await step('purged', purgeOldJobs)
     await step('documents', () => jobs.documents.removeExpired(batch))
     if (round++ % ledgerRounds === 0) await step('usage', tidyLedger)
@@ -149,6 +153,21 @@ export function jobSweep(ports: SweepPorts) {
       const job = await jobs.apply(id, { kind: 'release', lapsedBefore })
       if (job) events.announce('job.requeued', { job })
     }
+  }
+
+  /** If the store's clock was ahead and has been set back, the jobs created meanwhile would wait for those times. */
+  async function hastenAhead(): Promise<void> {
+    const now = await clock.read()
+    const [newest] = await jobs.list({ limit: 1 })
+    const byMs = (newest?.createdAt ?? 0) - now
+    if (byMs < leastAheadMs) return
+    await readSlices(
+      { statuses: ['QUEUED'], createdAfter: now, limit: Infinity },
+      (page) => jobs.list(page),
+      async (ahead) => {
+        for (const { id, dueAt } of ahead) if (dueAt === null) await jobs.apply(id, { kind: 'hasten', byMs })
+      },
+    )
   }
 
   async function tidyLedger(): Promise<void> {

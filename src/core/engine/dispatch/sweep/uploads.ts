@@ -1,4 +1,4 @@
-import { isOfTicket, usedTicketKey } from '../../job/blob-keys.js'
+import { isOfTicket, resultsPrefix, usedTicketKey } from '../../job/blob-keys.js'
 import type { JobRecord } from '../../job/job.js'
 import { keepsInputs } from '../../job/retry.js'
 import type { SharedParts } from '../../engine-parts.js'
@@ -16,7 +16,8 @@ export async function removeUploads(
   // An upload is older than its jobs.
   const mayHaveTicket = (await clock.time()) - job.createdAt <= options.retention.unusedUploadsMs
   for (const key of Object.values(job.uploads)) {
-    if (await isUploadInUse(key, ports)) continue
+    // A host may give the result of another job as an input.
+    if (key.startsWith(resultsPrefix) || (await isUploadInUse(key, ports))) continue
     // The marker first: after an interruption, both steps are repeated.
     if (mayHaveTicket && isOfTicket(key)) await blobs.put(usedTicketKey(key), '')
     await blobs.delete(key)

@@ -18,7 +18,7 @@ export interface BoxRange {
   end: number
 }
 
-// Not mediabunny (11.3 MB): tables of 2^32 samples make it run for ever, and it supports neither ALAC nor Ogg FLAC.
+// Not mediabunny (11.3 MB): tables of 2^32 samples make it run forever, and it supports neither ALAC nor Ogg FLAC.
 
 /** A fragmented file has two boxes for each fragment of a second or more. */
 const mostTopBoxes = 100_000
