@@ -69,7 +69,7 @@ describe('an S3 server whose connections are open and silent', () => {
     await expect(blobs.put(key, Readable.from([Buffer.alloc(6 * mebibyte)]))).rejects.toMatchObject(unavailable)
   })
 
-  // Node.js keeps a combined signal, with all that its listeners refer to, as long as it has any.
+  // Node 20 keeps a combined signal, with all that its listeners refer to, as long as it has any.
   test('is waited for by nothing that outlives a request', async () => {
     const signals: AbortSignal[] = []
     const { requestHandler } = client.config

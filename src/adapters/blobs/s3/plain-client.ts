@@ -48,7 +48,7 @@ export function timedSend(client: S3Client, requestTimeoutMs: number): S3Client[
       return await Promise.race([unlimited(command, { ...options, abortSignal }), aborted])
     } finally {
       clearTimeout(timer)
-      // As long as a combined signal has a listener, Node.js keeps it, and with it the request and its body.
+      // As long as a combined signal has a listener, Node 20 keeps it, and with it the request and its body.
       abortSignal.removeEventListener('abort', onAbort)
     }
   }
