@@ -74,8 +74,8 @@ describe('an S3 server whose connections are open and silent', () => {
     const signals: AbortSignal[] = []
     const { requestHandler } = client.config
     const handle = requestHandler.handle.bind(requestHandler)
-    requestHandler.handle = (request, options) => {
-      if (options?.abortSignal instanceof AbortSignal) signals.push(options.abortSignal)
+    requestHandler.handle = (request, options: { abortSignal?: unknown } = {}) => {
+      if (options.abortSignal instanceof AbortSignal) signals.push(options.abortSignal)
       return handle(request, options)
     }
     const patient = s3Blobs({ client, bucket: 'test' })

@@ -1,4 +1,3 @@
-import type { blobCheck } from './blob-check.js'
 import type { Dispatcher } from '../dispatch/dispatcher.js'
 import type { FileSweep } from '../dispatch/sweep/file-sweep.js'
 import type { EngineOptions } from '../options.js'
@@ -30,7 +29,8 @@ export interface EngineHealth {
 export interface ExaminedParts extends Pick<SharedParts, 'jobs' | 'queue' | 'runner' | 'clock' | 'options' | 'logger'> {
   dispatcher: Dispatcher
   fileSweep: FileSweep
-  checkBlobs: ReturnType<typeof blobCheck>
+  /** Whether the stores accept changes. */
+  checks: { blobs(): Promise<void>; documents(): Promise<void> }
   readiness: Readiness
   workers: WorkerRegistry
 }
@@ -40,7 +40,7 @@ const mostNamed = 5
 
 /** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
-  { jobs, queue, runner, dispatcher, fileSweep, checkBlobs, readiness, workers, clock, options, logger }: ExaminedParts,
+  { jobs, queue, runner, dispatcher, fileSweep, checks, readiness, workers, clock, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
@@ -61,11 +61,17 @@ export async function engineHealth(
   ]).catch((error: unknown) => {
     logger.warn({ err: error }, 'The job store did not answer a health check.')
     problems.push('The job store does not answer.')
-    return [0] as const
+    return [undefined]
   })
-  await checkBlobs().catch((error: unknown) => {
+  // What cannot be read is one problem, not two.
+  if (queued !== undefined)
+    await checks.documents().catch((error: unknown) => {
+      logger.warn({ err: error }, 'The job store took no change in a health check.')
+      problems.push(`The job store takes no changes. ${reasonOf(error)}`)
+    })
+  await checks.blobs().catch((error: unknown) => {
     logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
-    problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
+    problems.push(`Files cannot be stored or removed. ${reasonOf(error)}`)
   })
   if (isClosing) problems.push('The service is shutting down.')
   return {
@@ -83,10 +89,12 @@ export async function engineHealth(
       ...(await unservedJobs(workers, options)),
     ],
     running: dispatcher.running,
-    queued,
+    queued: queued ?? 0,
     runner: runner.status(),
   }
 }
+
+const reasonOf = (error: unknown) => (StemworkError.is(error) ? error.message : 'The log says why.')
 
 /** A warning: this process works, and jobs only begin later. Otherwise, a load balancer would take all nodes away. */
 async function silentQueue(queue: JobQueue, logger: Logger, { dispatch }: EngineOptions): Promise<string[]> {
