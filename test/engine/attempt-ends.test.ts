@@ -250,7 +250,7 @@ describe('an attempt that ends', () => {
     await engine.close()
   })
 
-  test('says that the nodes differ where a workflow does not take the params that another node has accepted', async () => {
+  test('says that the nodes differ where a workflow does not take the params that another has accepted', async () => {
     const shared = { jobs: memoryJobs(), blobs: sharedBlobs() }
     const accepting = testEngine(textWorkflow(), {}, shared)
     const { id } = await accepting.submit({ model: 'large' })

@@ -18,7 +18,7 @@ interface InputSources extends Pick<SharedParts, 'blobs' | 'options'> {
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** The checked params of the job: this node may have other options or another version than the one that accepted it. */
+/** The checked params of the job: the node that accepted it may have other options or another version. */
 export function paramsOf({ id, params }: Workflow, job: JobRecord): Record<string, unknown> {
   const checked = checkInput(params, job.params)
   if (checked.success) return checked.data as Record<string, unknown>
