@@ -4,6 +4,7 @@ import type { EngineOptions } from '../options.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import { type JobStore, mostCounted } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { within } from '../ports/within.js'
 import type { Runner } from '../ports/runner.js'
 import { StemworkError } from '../errors.js'
 import { clockProblem, type StoreClock } from '../store-clock.js'
@@ -37,6 +38,9 @@ export interface ExaminedParts extends Pick<SharedParts, 'jobs' | 'queue' | 'run
 
 /** Ids in one warning. */
 const mostNamed = 5
+/** Prometheus waits for 10 s, and most load balancers for less; the store itself has longer. */
+const storeTimeoutMs = 5_000
+const noAnswer = () => new Error(`The job store did not answer within ${storeTimeoutMs} ms.`)
 
 /** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
@@ -44,6 +48,7 @@ export async function engineHealth(
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
+  const queueWarnings = silentQueue(queue, logger, options)
   const isReady =
     runsJobs &&
     !isClosing &&
@@ -55,10 +60,8 @@ export async function engineHealth(
       },
     ))
   // A store that keeps an index in memory counts by it; what was used today, it has to read.
-  const [queued] = await Promise.all([
-    jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }),
-    jobs.usage(''),
-  ]).catch((error: unknown) => {
+  const reads = Promise.all([jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }), jobs.usage('')])
+  const [queued] = await within(reads, storeTimeoutMs, noAnswer).catch((error: unknown) => {
     logger.warn({ err: error }, 'The job store did not answer a health check.')
     problems.push('The job store does not answer.')
     return [undefined]
@@ -82,11 +85,8 @@ export async function engineHealth(
       ...[fileSweep.problem, runsJobs ? await dispatcher.diskWarning() : undefined].filter(
         (text) => text !== undefined,
       ),
-      ...(await silentQueue(queue, logger, options)),
-      ...(await wrongClock(clock)),
-      ...(await lostJobs(jobs, clock, options)),
-      ...(await unreadableJobs(jobs)),
-      ...(await unservedJobs(workers, options)),
+      ...(await queueWarnings),
+      ...(queued === undefined ? [] : await storeWarnings({ jobs, clock, workers, options })),
     ],
     running: dispatcher.running,
     queued: queued ?? 0,
@@ -95,6 +95,21 @@ export async function engineHealth(
 }
 
 const reasonOf = (error: unknown) => (StemworkError.is(error) ? error.message : 'The log says why.')
+
+/** What the job store says; each would wait for a silent one anew. */
+async function storeWarnings({
+  jobs,
+  clock,
+  workers,
+  options,
+}: Pick<ExaminedParts, 'jobs' | 'clock' | 'workers' | 'options'>): Promise<string[]> {
+  return [
+    ...(await wrongClock(clock)),
+    ...(await lostJobs(jobs, clock, options)),
+    ...(await unreadableJobs(jobs)),
+    ...(await unservedJobs(workers, options)),
+  ]
+}
 
 /** A warning: this process works, and jobs only begin later. Otherwise, a load balancer would take all nodes away. */
 async function silentQueue(queue: JobQueue, logger: Logger, { dispatch }: EngineOptions): Promise<string[]> {
