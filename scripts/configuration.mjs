@@ -12,7 +12,8 @@ import { handlerOptionsSchema } from '../build/http/options.js'
 
 const variables = {
   STEMWORK_LINK_SECRET:
-    'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP.',
+    'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP. Several are ' +
+    'separated by commas: the first one signs, and all are accepted.',
   STEMWORK_WEBHOOK_SECRET:
     'Signs the webhooks of the application `default`. For other applications without their own secret, it works as ' +
     '`webhooks.secret` above.',

@@ -157,6 +157,28 @@ describe('stemwork serve', () => {
     await third.process.finished()
   })
 
+  it('accepts links of a secret that is being replaced, until it is left out', async () => {
+    const [old, next] = ['o'.repeat(32), 'n'.repeat(32)]
+    /** A new ticket, and the answer to an upload with an earlier one. */
+    const visit = async (secrets: string, earlier?: URL) => {
+      const options = ['--data', join(folder, 'secrets'), '--api-keys', key]
+      const service = await startService(options, { STEMWORK_LINK_SECRET: secrets })
+      running.push(service.process)
+      const path = earlier && earlier.pathname + earlier.search
+      const sent = path && (await fetch(new URL(path, service.baseUrl), { method: 'PUT', body: 'text' }))
+      const { uploadUrl } = (await ask<{ uploadUrl: string }>(service.baseUrl, key, '/upload')).body
+      service.process.kill('SIGTERM')
+      await service.process.finished()
+      return { ticket: new URL(uploadUrl), status: sent && sent.status }
+    }
+    const { ticket: first } = await visit(old)
+    const { ticket: second, status } = await visit(`${next}, ${old}`, first)
+    expect(status).toBe(200)
+    const { ticket: third, status: signedWithNext } = await visit(next, second)
+    expect(signedWithNext).toBe(200)
+    expect((await visit(old, third)).status).toBe(403)
+  })
+
   it('keeps files without --data in a folder for its user alone; a start removes those of a killed one', async () => {
     const temporary = join(folder, 'temporary')
     await mkdir(temporary)

@@ -108,6 +108,24 @@ describeWith('outages of Postgres longer than the lease', { postgres: await star
     60_000,
   )
 
+  test('a database that is only read, as after a failover or with a full disk, makes its nodes unready', async () => {
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const pool = new Pool({ connectionString: postgres.url })
+    const reading = new Pool({ connectionString: postgres.url, options: '-c default_transaction_read_only=on' })
+    const engineOf = (of: Pool) =>
+      testEngine(textWorkflow(), {}, { ...postgresStores({ pool: of, schema }), blobs, queue: memoryQueue() }).engine
+    const blobs = { ...memoryBlobs(), traits: { scope: 'shared' } as const }
+    await postgresStores({ pool, schema }).migrate()
+    const engines = [engineOf(pool), engineOf(reading)]
+    const [well, unready] = await Promise.all(engines.map((engine) => engine.health()))
+    expect(well).toMatchObject({ ok: true, problems: [] })
+    expect(unready).toMatchObject({ ok: false, problems: [expect.stringMatching(/^The job store takes no changes\./)] })
+    const { rows } = await pool.query(`SELECT kind FROM ${schema}.documents`)
+    expect(rows).toEqual([])
+    await Promise.all(engines.map((engine) => engine.close()))
+    await Promise.all([pool.end(), reading.end()])
+  })
+
   test('a worker that alone is cut off is replaced, and stops when it learns of it', async () => {
     const { nodes, ids, runs, finish, ended, close } = await deployment(2)
     void nodes[0]?.proxy.silence()

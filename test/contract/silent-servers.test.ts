@@ -7,7 +7,8 @@ import { postgresStores } from '../../src/adapters/postgres.js'
 import { sampleJob, succeed } from '../../src/contract/job-samples.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
-import { memoryBlobs } from '../../src/adapters/memory.js'
+import { memoryBlobs, memoryQueue } from '../../src/adapters/memory.js'
+import { createHandler } from '../../src/http/index.js'
 import { testEngine, textWorkflow } from '../engine/harness.js'
 import { resumeTime, stopTime } from '../engine/stopped-time.js'
 import { describeWith } from '../servers/found-server.js'
@@ -67,6 +68,40 @@ describeWith('servers whose connections are open and silent', { postgres, redis 
       await direct.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
       await proxy.close()
       await Promise.all([direct, hasty, patient].map((pool) => pool.end()))
+    }
+  })
+
+  test('Postgres: health and metrics say so within the ten seconds that Prometheus waits', async () => {
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const proxy = await startSilentProxy(postgres.url)
+    const direct = new Pool({ connectionString: postgres.url })
+    const pool = new Pool({ connectionString: proxy.url })
+    const { jobs, applications, migrate } = postgresStores({ pool, schema })
+    await migrate()
+    const blobs = { ...memoryBlobs(), traits: { scope: 'shared' } as const }
+    const { engine } = testEngine(textWorkflow(), {}, { jobs, applications, blobs, queue: memoryQueue() })
+    const handler = createHandler(engine, { metrics: true })
+    try {
+      expect(await engine.health()).toMatchObject({ ok: true })
+      void proxy.silence()
+      stopTime()
+      let texts: string[] | undefined
+      const answers = ['/readyz', '/metrics'].map((path) => handler(new Request(`http://service${path}`)))
+      void Promise.all(answers.map(async (answer) => (await answer).text())).then((all) => (texts = all))
+      for (let tenth = 0; tenth < 99 && texts === undefined; tenth++) {
+        await new Promise((resolve) => setImmediate(resolve))
+        await vi.advanceTimersByTimeAsync(100)
+      }
+      resumeTime()
+      expect(texts?.[0]).toContain('The job store does not answer.')
+      expect(texts?.[1]).toMatch(/^stemwork_up 0$/m)
+      expect(texts?.[1]).toContain('stemwork_workflow_attempts_total')
+    } finally {
+      proxy.speak()
+      await engine.close()
+      await direct.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      await proxy.close()
+      await Promise.all([direct, pool].map((each) => each.end()))
     }
   })
 

@@ -43,7 +43,7 @@ describeWith(
         stdio: ['ignore', 'pipe', 'pipe'],
         env: {
           ...process.env,
-          STEMWORK_LINK_SECRET: 'a secret of the tests, long enough for links',
+          STEMWORK_LINK_SECRET: 'a secret of the tests that is long enough',
           AWS_REGION: 'us-east-1',
           AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
           AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,

@@ -190,7 +190,7 @@ function environment(home: string, project: SnippetProject, surroundings: Surrou
     ...Object.fromEntries(own),
     PATH: [project.bin, process.env.PATH].join(delimiter),
     STEMWORK_MODELS: join(home, 'models'),
-    STEMWORK_LINK_SECRET: 'a secret of the tests, long enough for links',
+    STEMWORK_LINK_SECRET: 'a secret of the tests that is long enough',
     DATABASE_URL: surroundings.databaseUrl,
     REDIS_URL: surroundings.redisUrl,
     AWS_ACCESS_KEY_ID: surroundings.s3.accessKeyId,

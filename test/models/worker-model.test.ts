@@ -45,7 +45,7 @@ describeWith(
         '--model',
         model.manifest,
       ]
-      const secrets = { STEMWORK_LINK_SECRET: 'a secret of the tests, long enough for links' }
+      const secrets = { STEMWORK_LINK_SECRET: 'a secret of the tests that is long enough' }
       const { process: api, baseUrl } = await startService(['--api-only', '--api-keys', key, ...shared], secrets)
       running.push(api)
       const worker = new Stemwork(['worker', ...shared], undefined, secrets)

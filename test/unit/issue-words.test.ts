@@ -45,6 +45,11 @@ describe('what is wrong with a value', () => {
       'has a name that is not allowed: it must be a text, not an object',
     ],
     [z.union([z.string(), z.number()]), true, 'has none of the forms that are allowed'],
+    [
+      z.discriminatedUnion('kind', [z.object({ kind: z.literal('a') }), z.object({ kind: z.literal('b') })]),
+      { kind: 'c' },
+      'must be one of a, b',
+    ],
     [z.string().refine(() => false), 'x', 'is not valid'],
     [z.string().refine(() => false, 'must rhyme'), 'x', 'must rhyme'],
     [z.string().min(3, 'is too short for a song'), 'x', 'is too short for a song'],

@@ -19,7 +19,7 @@ import {
   deploymentUrls,
   openStorage,
   refuseRunning,
-  requiredSecret,
+  requiredSecrets,
   type ServiceStorage,
   privateInputsOption,
   storageOptions,
@@ -218,7 +218,7 @@ async function runService(
       '--api-only leaves the jobs to other processes, which need a store and a queue that reach them: give --store ' +
         'postgres://... and leave --queue out.',
     )
-  const secret = requiredSecret(storage, process.env.STEMWORK_LINK_SECRET)
+  const secrets = requiredSecrets(storage, process.env.STEMWORK_LINK_SECRET)
   const newKey = await settleKeys(parts.applications, request.keys)
   await settleWebhookSecret(parts.applications, process.env.STEMWORK_WEBHOOK_SECRET)
   const workflows = await allWorkflows(request.input, !request.apiOnly)
@@ -238,7 +238,7 @@ async function runService(
   const handler = createHandler(engine, {
     basePath: [basePath, otherBasePath],
     ...request.http,
-    secrets: [secret],
+    secrets,
     operator: request.operatorKey === undefined ? undefined : { key: request.operatorKey },
     manageKeys: true,
     resumableUploads: hasTus(),
@@ -254,7 +254,7 @@ async function runService(
     // With `--mcp`, the service's handler is wrapped, and the wrapper cannot open WebSockets.
     const upgraded = request.mcp ? acceptUpgrades(server.server, handler) : []
     if (!request.apiOnly) await engine.start()
-    const code = newKey && signInCode(new KeySeal([secret]), newKey)
+    const code = newKey && signInCode(new KeySeal(secrets), newKey)
     stderr.write(addressLines(request, request.http.publicUrl ?? server.origin + basePath, { newKey, code }))
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped()

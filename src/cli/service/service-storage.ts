@@ -158,25 +158,29 @@ function warnOfOther(root: string, { store }: DeploymentUrls, logger: Logger): v
 const shortestSecret = 32
 
 /**
- * The secret of a service's links: given, kept in the data folder, or random for this process.
+ * The secrets of a service's links, the first of which signs: given, kept in the data folder, or random for this
+ * process.
  *
+ * @param given separated by commas
  * @throws UsageError for a short secret, and where links must work in other processes or after a restart but there is
  * no lasting secret.
  */
-export function requiredSecret(storage: ServiceStorage, given: string | undefined): string {
-  if (given && given.length < shortestSecret)
+export function requiredSecrets(storage: ServiceStorage, given: string | undefined): string[] {
+  const secrets = given ? given.split(',').map((each) => each.trim()) : []
+  const short = secrets.find(({ length }) => length < shortestSecret)
+  if (short !== undefined)
     throw new UsageError(
-      `STEMWORK_LINK_SECRET must have at least ${shortestSecret} characters, not ${given.length}. Make one: openssl ` +
-        'rand -hex 32',
+      `Each secret in STEMWORK_LINK_SECRET must have at least ${shortestSecret} characters, not ${short.length}. ` +
+        'Commas separate secrets. Make one: openssl rand -hex 32',
     )
-  const secret = given || storage.secret
-  if (secret === undefined && storage.durable) {
+  if (secrets.length > 0) return secrets
+  if (storage.secret === undefined && storage.durable) {
     throw new UsageError(
       'This store outlives the process, and so must the links: set --data <dir>, or the same STEMWORK_LINK_SECRET ' +
         'on every node.',
     )
   }
-  return secret ?? randomBytes(32).toString('hex')
+  return [storage.secret ?? randomBytes(32).toString('hex')]
 }
 
 const passingPrefix = 'stemwork-serve'

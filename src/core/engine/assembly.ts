@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { Batches } from './batch/batches.js'
-import { blobCheck } from './lifecycle/blob-check.js'
+import { blobCheck, documentCheck } from './lifecycle/write-check.js'
 import { Dispatcher } from './dispatch/dispatcher.js'
 import { fileSweep } from './dispatch/sweep/file-sweep.js'
 import { engineMaintenance } from './dispatch/maintenance.js'
@@ -70,7 +70,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     takeSweepTurn: () => sweepTurn({ ...basic, workers, intervalMs: options.dispatch.sweepIntervalMs }),
     sweep: jobSweep(shared),
     fileSweep: fileSweep(shared),
-    checkBlobs: blobCheck({ blobs: parts.blobs }),
+    checks: { blobs: blobCheck({ blobs: parts.blobs }), documents: documentCheck(parts.jobs.documents) },
     outbox: webhookOutbox(shared),
     batches: new Batches(shared),
     rules: rememberedRules(parts.jobs),

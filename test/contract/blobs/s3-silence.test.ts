@@ -1,6 +1,7 @@
+import { getEventListeners } from 'node:events'
 import { Readable } from 'node:stream'
 import type { S3Client } from '@aws-sdk/client-s3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { s3Blobs } from '../../../src/adapters/blobs/s3/index.js'
 import { listed, read, sourceOf } from '../../../src/contract/blob-samples.js'
 import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
@@ -66,6 +67,23 @@ describe('an S3 server whose connections are open and silent', () => {
     proxy.speak()
     silentAt('POST', 'uploadId=')
     await expect(blobs.put(key, Readable.from([Buffer.alloc(6 * mebibyte)]))).rejects.toMatchObject(unavailable)
+  })
+
+  // Node 20 keeps a combined signal, with all that its listeners refer to, as long as it has any.
+  test('is waited for by nothing that outlives a request', async () => {
+    const signals: AbortSignal[] = []
+    const { requestHandler } = client.config
+    const handle = requestHandler.handle.bind(requestHandler)
+    requestHandler.handle = (request, options: { abortSignal?: unknown } = {}) => {
+      if (options.abortSignal instanceof AbortSignal) signals.push(options.abortSignal)
+      return handle(request, options)
+    }
+    const patient = s3Blobs({ client, bucket: 'test' })
+    await patient.put(key, sourceOf('text'))
+    await patient.stat('missing')
+    await patient.delete(key)
+    expect(signals.length).toBeGreaterThanOrEqual(3)
+    await vi.waitFor(() => expect(signals.flatMap((signal) => getEventListeners(signal, 'abort'))).toEqual([]))
   })
 
   test('is replaced by a new connection in the middle of a body', async () => {

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../../src/adapters/memory.js'
 import { StemworkError } from '../../../src/core/engine/errors.js'
 import { localFile } from '../../../src/core/engine/intake/local-file.js'
@@ -247,6 +248,19 @@ describe('an attempt that ends', () => {
     const err = expect.objectContaining({ code: 'INTERNAL_ERROR' })
     expect(lines).toEqual([{ level: 'warn', fields: expect.objectContaining({ jobId: id, err }) }])
     await engine.close()
+  })
+
+  test('says that the nodes differ where a workflow does not take the params that another has accepted', async () => {
+    const shared = { jobs: memoryJobs(), blobs: sharedBlobs() }
+    const accepting = testEngine(textWorkflow(), {}, shared)
+    const { id } = await accepting.submit({ model: 'large' })
+    const older = { ...textWorkflow(), params: z.strictObject({ format: z.string().optional() }) }
+    const running = testEngine(older, { dispatch: { maxAttempts: 1 } }, shared)
+    const job = await running.engine.run(id)
+    expect(job).toMatchObject({ status: 'FAILED', error: { code: 'INTERNAL_ERROR', retryable: true } })
+    expect(job?.failure).toMatch(/model: is not known: expected only format\. .* the same options and version/)
+    await accepting.engine.close()
+    await running.engine.close()
   })
 
   test('waits for its store as long as an outage may last, or for one lease if the process is closing', async () => {

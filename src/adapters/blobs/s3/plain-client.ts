@@ -37,9 +37,9 @@ export function timedSend(client: S3Client, requestTimeoutMs: number): S3Client[
     const timeout = new AbortController()
     const abortSignal = AbortSignal.any([timeout.signal, ...(options.abortSignal ? [options.abortSignal] : [])])
     // Not left to the SDK alone: between two attempts it does not look at its signal.
-    const aborted = new Promise<never>((_, reject) =>
-      abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error), { once: true }),
-    )
+    let onAbort = () => {}
+    const aborted = new Promise<never>((_, reject) => (onAbort = () => reject(abortSignal.reason as Error)))
+    abortSignal.addEventListener('abort', onAbort)
     const timer = setTimeout(
       () => timeout.abort(new Error(`The S3 server did not answer within ${Math.round(timeoutMs)} ms.`)),
       timeoutMs,
@@ -48,6 +48,8 @@ export function timedSend(client: S3Client, requestTimeoutMs: number): S3Client[
       return await Promise.race([unlimited(command, { ...options, abortSignal }), aborted])
     } finally {
       clearTimeout(timer)
+      // As long as a combined signal has a listener, Node 20 keeps it, and with it the request and its body.
+      abortSignal.removeEventListener('abort', onAbort)
     }
   }
   return send as S3Client['send']

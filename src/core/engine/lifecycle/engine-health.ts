@@ -1,10 +1,10 @@
-import type { blobCheck } from './blob-check.js'
 import type { Dispatcher } from '../dispatch/dispatcher.js'
 import type { FileSweep } from '../dispatch/sweep/file-sweep.js'
 import type { EngineOptions } from '../options.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import { type JobStore, mostCounted } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { within } from '../ports/within.js'
 import type { Runner } from '../ports/runner.js'
 import { StemworkError } from '../errors.js'
 import { clockProblem, type StoreClock } from '../store-clock.js'
@@ -28,20 +28,25 @@ export interface EngineHealth {
 export interface ExaminedParts extends Pick<SharedParts, 'jobs' | 'queue' | 'runner' | 'clock' | 'options' | 'logger'> {
   dispatcher: Dispatcher
   fileSweep: FileSweep
-  checkBlobs: ReturnType<typeof blobCheck>
+  /** Whether the stores accept changes. */
+  checks: { blobs(): Promise<void>; documents(): Promise<void> }
   readiness: Readiness
   workers: WorkerRegistry
 }
 
 /** Most ids in one warning. */
 const mostNamed = 5
+/** Prometheus waits for 10 s, and most load balancers for less; the store itself has longer. */
+const storeTimeoutMs = 5_000
+const noAnswer = () => new Error(`The job store did not answer within ${storeTimeoutMs} ms.`)
 
 /** @param state `runsJobs`: whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
-  { jobs, queue, runner, dispatcher, fileSweep, checkBlobs, readiness, workers, clock, options, logger }: ExaminedParts,
+  { jobs, queue, runner, dispatcher, fileSweep, checks, readiness, workers, clock, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
+  const queueWarnings = silentQueue(queue, logger, options)
   const isReady =
     runsJobs &&
     !isClosing &&
@@ -53,17 +58,21 @@ export async function engineHealth(
       },
     ))
   // A store may count from an index in memory, but must read usage from storage, which shows whether it answers.
-  const [queued] = await Promise.all([
-    jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }),
-    jobs.usage(''),
-  ]).catch((error: unknown) => {
+  const reads = Promise.all([jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }), jobs.usage('')])
+  const [queued] = await within(reads, storeTimeoutMs, noAnswer).catch((error: unknown) => {
     logger.warn({ err: error }, 'The job store did not answer a health check.')
     problems.push('The job store does not answer.')
-    return [0] as const
+    return [undefined]
   })
-  await checkBlobs().catch((error: unknown) => {
+  // What cannot be read is one problem, not two.
+  if (queued !== undefined)
+    await checks.documents().catch((error: unknown) => {
+      logger.warn({ err: error }, 'The job store took no change in a health check.')
+      problems.push(`The job store takes no changes. ${reasonOf(error)}`)
+    })
+  await checks.blobs().catch((error: unknown) => {
     logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
-    problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
+    problems.push(`Files cannot be stored or removed. ${reasonOf(error)}`)
   })
   if (isClosing) problems.push('The service is shutting down.')
   return {
@@ -74,16 +83,30 @@ export async function engineHealth(
       ...[fileSweep.problem, runsJobs ? await dispatcher.diskWarning() : undefined].filter(
         (text) => text !== undefined,
       ),
-      ...(await silentQueue(queue, logger, options)),
-      ...(await wrongClock(clock)),
-      ...(await lostJobs(jobs, clock, options)),
-      ...(await unreadableJobs(jobs)),
-      ...(await unservedJobs(workers, options)),
+      ...(await queueWarnings),
+      ...(queued === undefined ? [] : await storeWarnings({ jobs, clock, workers, options })),
     ],
     running: dispatcher.running,
-    queued,
+    queued: queued ?? 0,
     runner: runner.status(),
   }
+}
+
+const reasonOf = (error: unknown) => (StemworkError.is(error) ? error.message : 'The log says why.')
+
+/** Warnings that read the job store. Not called while it is silent, because each would wait for it again. */
+async function storeWarnings({
+  jobs,
+  clock,
+  workers,
+  options,
+}: Pick<ExaminedParts, 'jobs' | 'clock' | 'workers' | 'options'>): Promise<string[]> {
+  return [
+    ...(await wrongClock(clock)),
+    ...(await lostJobs(jobs, clock, options)),
+    ...(await unreadableJobs(jobs)),
+    ...(await unservedJobs(workers, options)),
+  ]
 }
 
 /** Only a warning, because jobs still start, if later: a problem would make a load balancer remove all nodes. */

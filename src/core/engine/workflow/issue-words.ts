@@ -21,8 +21,14 @@ export function issueWords(issue: z.core.$ZodRawIssue): string {
     case 'invalid_key':
       return `has a name that is not allowed: it ${issue.issues[0]?.message}`
     default:
-      return otherWords[issue.code] ?? 'is not valid'
+      return otherIssueWords(issue)
   }
+}
+
+function otherIssueWords(issue: z.core.$ZodRawIssue): string {
+  // The kinds of a union that is told apart by one member.
+  if (issue.code === 'invalid_union' && Array.isArray(issue.options)) return `must be ${choiceWords(issue.options)}`
+  return otherWords[issue.code] ?? 'is not valid'
 }
 
 const typeWords: Record<string, string> = {

@@ -5,6 +5,7 @@ import { poolOf } from '../../job/pool.js'
 import type { JobStore } from '../../ports/job-store.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
 import { needsOf, type Workflow } from '../../workflow/workflow.js'
+import { paramsOf } from './attempt-inputs.js'
 import type { usageOf } from './attempt-usage.js'
 
 type Usage = ReturnType<typeof usageOf>
@@ -66,8 +67,7 @@ export function suspensionOf(
   workflow: Workflow,
   { waitsFor, needs = [], processorSeconds }: { waitsFor: string[]; needs?: string[]; processorSeconds: number },
 ): JobChange {
-  const params = workflow.params.parse(job.params) as Record<string, unknown>
-  const pool = poolOf([...needsOf(workflow, params), ...needs])
+  const pool = poolOf([...needsOf(workflow, paramsOf(workflow, job)), ...needs])
   return { kind: 'suspend', ...claimOf(job), waitsFor, pool, processorSeconds }
 }
 

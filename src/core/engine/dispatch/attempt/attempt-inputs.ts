@@ -3,6 +3,7 @@ import { fetchInput } from '../../fetch/fetch-input.js'
 import { nameInUrl } from '../../job/download-name.js'
 import type { JobRecord } from '../../job/job.js'
 import type { InputFile } from '../../ports/runner.js'
+import { checkInput, issueTexts } from '../../workflow/check-input.js'
 import type { Workflow } from '../../workflow/workflow.js'
 import type { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { readUpload } from './read-upload.js'
@@ -15,6 +16,16 @@ interface InputSources extends Pick<SharedParts, 'blobs' | 'options'> {
   /** Factor on the minimum rate, as in `FetchTimeouts`. */
   haste?: () => number
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/** Checks the params of the job again: the node that accepted it may have other options or another version. */
+export function paramsOf({ id, params }: Workflow, job: JobRecord): Record<string, unknown> {
+  const checked = checkInput(params, job.params)
+  if (checked.success) return checked.data as Record<string, unknown>
+  throw new Error(
+    `On this node, ${id} does not take the params of the job, which another one has accepted. ` +
+      `${issueTexts(checked, 'params').join('; ')}. Give all nodes the same options and version.`,
+  )
 }
 
 /** Whether an input of the job must be downloaded from a URL of its client. */

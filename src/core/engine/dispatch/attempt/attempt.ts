@@ -16,7 +16,7 @@ import { AttemptSpans } from './attempt-spans.js'
 import { type AttemptSteps, attemptSteps } from './attempt-steps.js'
 import { ProcessorTime, usageOf } from './attempt-usage.js'
 import { answerToFailure, crowdedOut, hindranceOf } from './attempt-failure.js'
-import { fetchInputs, needsDownload } from './attempt-inputs.js'
+import { fetchInputs, needsDownload, paramsOf } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import { runWorkflow } from './attempt-run.js'
@@ -148,7 +148,7 @@ export class Attempt {
     let end: JobChange | undefined
     try {
       const workflow = workflows.require(this.#job.workflow)
-      const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
+      const declared = workflow.outputs(paramsOf(workflow, this.#job))
       const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0 || workflow.run !== undefined
       if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
       const inputs = await this.#spans.step('fetch', () =>
