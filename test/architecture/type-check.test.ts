@@ -6,9 +6,7 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/**
- * Files of `npm run typecheck`: all with one strictness, pages with browser types, hosts' pages without Node.js types.
- */
+/** Files of `npm run typecheck`: all equally strict, pages with browser types, hosts' pages without Node.js types. */
 const projects = ['tsconfig.json', 'tsconfig.console.json', 'tsconfig.browser.json'].map((project) => {
   const fail = ({ messageText }: ts.Diagnostic) => {
     throw new Error(ts.flattenDiagnosticMessageText(messageText, '\n'))

@@ -323,9 +323,7 @@ describe('behind a bad network the client', () => {
       { status: 503 },
     ])
     const wait = globalThis.setTimeout
-    /**
-     * Number of requests before the end of each pause of a second (and up to half a second at random), skipped here.
-     */
+    /** Number of requests before the end of each pause of 1 to 1.5 seconds, which is skipped here. */
     const requestsAtEnd: number[] = []
     const shortened = (then: (...values: unknown[]) => void, ms?: number, ...values: unknown[]) => {
       if (ms === undefined || ms < 1000 || ms >= 1500) return wait(then, ms, ...values)
