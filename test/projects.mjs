@@ -56,9 +56,7 @@ export const daily = [
   'test/separation/{peers,museval}.test.ts',
 ]
 
-/**
- * Tests of more than ten seconds each, or three among the unit tests. They start first, so that workers end together.
- */
+/** Tests of more than ten seconds each, or three among unit tests. They start first, so that workers end together. */
 export const longest = [
   'test/examples/snippets.test.ts',
   'test/console/browser.test.ts',
