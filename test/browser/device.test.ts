@@ -38,7 +38,7 @@ interface Settings {
   cancelsAtOnce?: boolean
 }
 
-/** What a test uses of a page's globals. */
+/** Globals of a page that a test uses. */
 interface PageScope {
   device: Device
   navigator: { storage: { getDirectory(): Promise<PageFolder> } }
