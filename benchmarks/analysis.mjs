@@ -16,7 +16,7 @@ import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { piece } from './analysis/pieces.mjs'
 import { option } from './shared/benchmark.mjs'
 
-/** From the notes of the album "Everything is Free" (CC0). */
+/** Tempo and key as given by the notes of the album "Everything is Free" (CC0). */
 const album = {
   hydrogen: { bpm: 132, key: 'D major' },
   lithium: { bpm: 124, key: 'G minor' },
@@ -77,7 +77,7 @@ function scored(truth, found) {
   }
 }
 
-/** What librosa finds in all pieces, in one process. */
+/** Tempo and beats that librosa finds in all pieces, in one process. */
 function librosaLine(rows) {
   const program = [
     'import librosa, json, sys',
@@ -123,7 +123,7 @@ function summarize(rows) {
     'above 160 bpm',
     rows.filter(({ bpm }) => bpm > 160),
   )
-  // A useful confidence is one whose high values are right more often.
+  // A confidence is useful if results with a high value are right more often.
   for (const [name, confidence, isRight] of [
     ['tempo', (row) => row.found.tempo?.confidence ?? 0, (row) => row.tempo],
     ['key', (row) => row.found.key?.confidence ?? 0, (row) => row.key],
@@ -153,7 +153,7 @@ function line(truth, { found, beats, downbeats }) {
   )
 }
 
-/** F-measure of the times found; one within 70 ms of a true time is a hit. */
+/** F-measure of the detected times; a time within 70 ms of a true one is a hit. */
 function score(found, truth) {
   let [hits, next] = [0, 0]
   for (const time of truth) {
@@ -166,7 +166,7 @@ function score(found, truth) {
   return (2 * hits) / Math.max(1, found.length + truth.length)
 }
 
-/** The relative and the parallel key, and those a fifth away. */
+/** The relative key, the parallel key, and the keys a fifth away. */
 function relatives(key) {
   const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
   const [tonic, mode] = key.split(' ')

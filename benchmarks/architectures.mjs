@@ -104,7 +104,7 @@ async function measure(name, model, length) {
   console.log(cells.join(''))
 }
 
-/** The network needs the same memory for every length, so a cheap one of the same shapes shows what grows. */
+/** Memory of the network does not depend on the length, so a cheap network of the same shapes shows what grows. */
 async function compareMemory(minutes) {
   const model = await writeModel(folder, 'memory', await cheapHtdemucs())
   const peaks = []

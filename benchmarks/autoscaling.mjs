@@ -48,7 +48,7 @@ const arrivals = Array.from({ length: jobCount }, (_, n) => {
   return seconds * 1000
 }).sort((a, b) => a - b)
 
-/** Each job's seconds of work, in all and done. */
+/** Seconds of work of each job: total and done. */
 const work = new Map()
 const waits = []
 let restarts = 0
@@ -64,11 +64,11 @@ const statements = {
 }
 let mostStatements = 0
 let mostWithProgress = 0
-/** Workers that may take jobs; the number of those told to stop that still run one; workers without a job. */
+/** Workers that may take jobs; number of workers told to stop that still run a job; workers without a job. */
 const workers = []
 let stopping = 0
 const idle = []
-/** Events by the time at which they happen. */
+/** Events by the time at which they are due. */
 const plan = new Map()
 const lowest = []
 let workerSeconds = 0
@@ -95,7 +95,7 @@ for (; ended < jobCount; now += tickMs) {
   }
   for (const event of plan.get(now) ?? []) await event()
   plan.delete(now)
-  // An idle worker claims when notified, which here is at once; an attempt that finds no job costs nothing.
+  // An idle worker claims when it is notified, here at once; an attempt that finds no job costs nothing.
   while (queued > 0 && idle.length > 0) await begin(idle.pop())
   if (elapsedMs % (pollSeconds * 1000) === 0) await control()
   const living = workers.length + stopping
@@ -203,9 +203,7 @@ function free(worker) {
   else idle.push(worker)
 }
 
-/**
- * Like the ScaledObject of examples/kubernetes: the busy workers, plus as many as clear the backlog within the target.
- */
+/** Works like the ScaledObject of examples/kubernetes: the busy workers, plus as many as clear the backlog in time. */
 async function control() {
   const [lane] = await store.backlog()
   statements.controller += 2
@@ -218,11 +216,11 @@ async function control() {
   while (lowest[0].at < now - stabilizationSeconds * 1000) lowest.shift()
   const wanted = desired > workers.length ? desired : Math.max(...lowest.map((each) => each.desired))
   while (workers.length < wanted) start()
-  // Kubernetes does not spare busy workers: any may go.
+  // Kubernetes does not spare busy workers: any worker may be removed.
   while (workers.length > wanted) stop(workers.splice(Math.floor(random() * workers.length), 1)[0])
 }
 
-/** SIGTERM: it takes no further job, and its current one has the grace period to end. */
+/** Sends SIGTERM: the worker takes no further job, and its current job has the grace period to end. */
 function stop(worker) {
   worker.isGone = true
   if (!worker.job) return
@@ -231,7 +229,7 @@ function stop(worker) {
   at(now + graceSeconds * 1000, () => worker.job === claim && handBack(worker))
 }
 
-/** A hand-back keeps the finished parts if there is one at least (`AttemptCheckpoint`); they are not done again. */
+/** A hand-back keeps the finished parts if there is at least one (`AttemptCheckpoint`); they are not repeated. */
 async function handBack(worker) {
   const job = work.get(worker.job.id)
   const { attempts } = worker.job
@@ -251,7 +249,7 @@ function held({ job }) {
   return { token: job.token, nonce: job.lease.nonce }
 }
 
-/** mulberry32: the same jobs in every run. */
+/** mulberry32: every run draws the same jobs. */
 function random() {
   state = (state + 0x6d2b79f5) | 0
   let t = Math.imul(state ^ (state >>> 15), 1 | state)

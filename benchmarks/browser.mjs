@@ -1,8 +1,8 @@
 // `stemwork/browser` in Chromium, on the page of the examples: speed by wall time and CPU time, and peak memory of the
 // page's process. Needs Linux, for the figures of processes. Options:
-//   --minutes N  length of the input, noise (default 3; the aim for memory is one for 60)
-//   --song FILE  a file to separate instead
-//   --live       the page that separates while it plays: its share of a core, and how much of the audio was late
+//   --minutes N  length of the input, noise (default 3; the memory aim is for 60 minutes)
+//   --song FILE  separate this file instead
+//   --live       the page that separates while it plays: its share of a core and how much of the audio was late
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -94,7 +94,7 @@ async function secondsOf(path) {
   return samples / sampleRate
 }
 
-/** The largest renderer process below this one. */
+/** The largest renderer process among the descendants of the given process. */
 async function rendererOf(ancestor) {
   const found = []
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {

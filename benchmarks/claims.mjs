@@ -1,5 +1,5 @@
-// Jobs a second of one, four and sixteen processes with four lanes each on one Postgres, for one application and for
-// fifty, beside graphile-worker's. The jobs do nothing and are queued beforehand, so this measures claims and ends.
+// Jobs per second of one, four and sixteen processes with four lanes each on one Postgres, for one application and for
+// fifty, beside graphile-worker's. The jobs do nothing and are queued beforehand, so claims and ends are measured.
 // Every number is the median of the rounds; the systems take turns, so that other load slows both. Below each rate
 // stands the CPU time per job in milliseconds, which other load changes less: of the server (if it runs on this
 // machine) and of the workers.
@@ -27,14 +27,14 @@ const rounds = numbers('rounds', '3')[0]
 const processes = numbers('processes', '1,4,16')
 const applications = numbers('applications', '1,50')
 const peerVersion = '0.16.6'
-/** Jobs of one INSERT, which has to end within 20 s on a busy machine, too. */
+/** Jobs per INSERT, which has to finish within 20 s even on a busy machine. */
 const createdAtOnce = 4000
 /**
- * Per process, before timing begins. V8 compiles hot functions after some thousand calls: with sixteen processes after
- * 2,000 jobs each, its compilers still take a fifth of two processors.
+ * Jobs of each process before timing begins. V8 compiles hot functions after some thousand calls: with sixteen
+ * processes and 2,000 jobs each, its compilers still take a fifth of two processors.
  */
 const warmUpJobs = numbers('warm-up', '10000')[0]
-/** A rate below this share of another counts as slower: as much as runs vary. */
+/** A rate below this share of another counts as slower; runs vary by as much. */
 const tolerance = 0.9
 let postmaster
 
@@ -91,7 +91,7 @@ async function ownRate(applicationCount, processCount) {
   await migrate()
   const queue = postgresQueue({ pool, schema })
   try {
-    // Workers are up, connected and idle before there is anything to do.
+    // Workers are started, connected and idle before the first job can be claimed.
     await store.changeRule({ kind: 'deployment' }, { state: 'paused' })
     return await rate('stemwork', { schema, processCount }, async (count) => {
       for (let app = 0; app < applicationCount; app++)
@@ -141,9 +141,7 @@ async function peerRate(file, processCount) {
   }
 }
 
-/**
- * Timed from when all jobs can be claimed and the warm-up jobs (compilers, query plans) have ended, to the last end.
- */
+/** Jobs per second, from when all jobs can be claimed and the warm-up jobs (for compilers, query plans) have ended. */
 async function rate(system, { schema, processCount }, fill) {
   const children = Array.from({ length: processCount }, () =>
     fork(join(import.meta.dirname, 'claims', 'lanes.mjs'), [system, databaseUrl, schema, join(folder, schema)]),
@@ -197,7 +195,7 @@ async function postmasterHere() {
   }
 }
 
-/** CPU time of the server's processes so far, in milliseconds; NaN if it runs elsewhere. */
+/** CPU time of the server's processes so far, in milliseconds; NaN if the server runs on another machine. */
 function serverTime() {
   if (!postmaster) return NaN
   const stat = (pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ')
@@ -206,7 +204,7 @@ function serverTime() {
       const [, , , , , , , , , , , user, system] = stat(pid)
       return Number(user) + Number(system)
     } catch {
-      // It has ended, such as an autovacuum worker.
+      // The process has ended, such as an autovacuum worker.
       return 0
     }
   }
@@ -217,7 +215,7 @@ function serverTime() {
   return (ofRunning + Number(user) + Number(system)) * 10
 }
 
-/** Not a dependency: only this comparison needs it, and it adds 68 packages. */
+/** Installs the peer: only this comparison needs it, and it adds 68 packages, so it is no dependency. */
 function installedPeer() {
   execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', `graphile-worker@${peerVersion}`], {
     cwd: folder,

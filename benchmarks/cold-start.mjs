@@ -1,6 +1,6 @@
-// The time from the shell's prompt to the first progress bar and to the first separated audio of `stemwork separate`,
-// and where it goes. Every run is a process of its own; Node.js by itself is the floor, and Node.js with the network is
-// what any separation takes at least. With `--runtime wasm`, on WebAssembly.
+// The time from the shell prompt to the first progress bar and to the first separated audio of `stemwork separate`, and
+// its breakdown. Every run is a separate process; the floor is Node.js alone, and Node.js with the network is the
+// minimum of any separation. With `--runtime wasm`, on WebAssembly.
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { machine } from './shared/benchmark.mjs'
 const { values } = parseArgs({ options: { runtime: { type: 'string', default: 'native' } } })
 const { runtime } = values
 const rounds = 5
-/** For the first progress bar, in seconds. */
+/** Aim for the first progress bar, in seconds. */
 const aim = runtime === 'wasm' ? 1.5 : 1
 const sampleRate = 44_100
 const program = new URL('../dist/cli/main.js', import.meta.url).pathname
@@ -21,7 +21,7 @@ const childEntry = new URL('../dist/core/engine/runner/main.js', import.meta.url
 const module = new URL('../build/core/workflows/separation/stems-module.js', import.meta.url).href
 const sessions = new URL('../build/core/models/session/session.js', import.meta.url).href
 const network = new URL('../models/embedded/model.onnx', import.meta.url).pathname
-/** The progress bar is drawn on terminals only. */
+/** The progress bar is drawn only on terminals. */
 const asTerminal = ['--import', 'data:text/javascript,process.stderr.isTTY=true']
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
@@ -60,7 +60,7 @@ try {
   await rm(folder, { recursive: true })
 }
 
-/** Milliseconds until the process ends, writes the text to its stderr, or sends the message. It is then ended. */
+/** Milliseconds until the process ends, writes the text to its stderr, or sends the message; then ends it. */
 async function timeTo(args, { text, message } = {}) {
   const startedAt = performance.now()
   const child = spawn(process.execPath, args, {

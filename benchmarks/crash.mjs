@@ -121,7 +121,7 @@ function print(seed, queue, beside, report) {
   if (!isGood) process.exitCode = 1
 }
 
-/** Compiled, because the run is written in TypeScript, like the tests whose servers it uses. */
+/** Compiles the run, which is written in TypeScript like the tests whose servers it uses. */
 async function compiled(entry) {
   const outDir = await mkdtemp(join(root, 'node_modules/.stemwork-crash-'))
   const remove = () => rm(outDir, { recursive: true, force: true })

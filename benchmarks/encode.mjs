@@ -1,6 +1,6 @@
-// The cost of FLAC and MP3 files compared with 16-bit WAV files: whole separations in processes of their own, in turn,
-// and the FLAC encoder alone against the reference encoder. Synthetic music, or a file: node benchmarks/encode.mjs
-// [song] [--rounds=3]
+// The cost of FLAC and MP3 files compared with 16-bit WAV files: whole separations in separate processes, alternating,
+// and the FLAC encoder alone against the reference encoder. Input: synthetic music, or a file: node
+// benchmarks/encode.mjs [song] [--rounds=3]
 import { fork, spawnSync } from 'node:child_process'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -47,7 +47,7 @@ async function main() {
   }
 }
 
-/** Formats take turns, so that other load on the machine slows all of them. */
+/** Formats take turns, so that other load on the machine slows all of them alike. */
 async function separations(input, folder, rounds) {
   const runs = Object.fromEntries(formats.map((format) => [format, []]))
   for (let round = 0; round < rounds; round++)

@@ -1,8 +1,8 @@
 // How long large requests of one application block the event loop, and how long a small request of another waits
-// meanwhile: lists, an archive, the state of a running batch, searches and bulk deletes of large jobs in a SQLite file,
-// all in parallel; and the look at the queue for an estimate, where 200 applications wait with 200 jobs each. The delay
-// is that of node:perf_hooks, sampled each millisecond, less its resolution. Options: --jobs=N, --parallel=N (of each
-// request).
+// meanwhile. The requests: lists, an archive, the state of a running batch, searches and bulk deletes of large jobs in
+// a SQLite file, all in parallel; and reading the queue for an estimate, while 200 applications have 200 jobs waiting
+// each. The delay is that of node:perf_hooks, sampled every millisecond, less its resolution. Options: --jobs=N,
+// --parallel=N (of each request).
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ try {
   console.log(`${machine}, Node ${process.version}`)
   console.log(`${jobs} jobs of about 50 KB, ${parallel} requests of each kind at once`)
   await measure('nothing else', other, mine, () => new Promise((resolve) => setTimeout(resolve, 2000)))
-  // The most large jobs that one list may hold.
+  // The largest number of large jobs that one list may hold.
   await measure('lists of 38', other, mine, () => many(() => ask(busy, '/job?size=38')))
   await measure('archives of a batch', other, mine, () => many(() => ask(busy, '/archive?batchName=batch')))
   for (const id of ids.slice(0, 100)) await stores.jobs.claim({ id, owner: 'benchmark', leaseMs: 3_600_000 })
@@ -95,7 +95,7 @@ async function ask(key, path, body) {
       body: body && JSON.stringify(body),
     }),
   )
-  // Not joined to a text: in the real world, the client's work does not block the service's event loop.
+  // Chunks are not joined: in production, the client's work does not block the service's event loop.
   for await (const chunk of response.body) void chunk
   if (response.status !== 200 && response.status !== 404) throw new Error(`${path}: ${response.status}`)
 }
@@ -105,7 +105,7 @@ async function keyOf(app) {
   return (await issueKey(engine.applications, app, { label: null })).key
 }
 
-/** Creates jobs with the largest record that a client can make with params and metadata. */
+/** Creates jobs with the largest records that a client can make with params and metadata. */
 async function fill(app, count = jobs) {
   const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key-${n}`, 'x'.repeat(500)]))
   const made = []

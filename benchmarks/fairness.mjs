@@ -1,9 +1,9 @@
 // Whether a hostile application can slow a well-behaved one down: `stemwork serve` with two clients over HTTP, each in
-// a process of its own. First the well-behaved application is alone; then the other one storms: tarpit inputs, webhooks
-// to dead and silent receivers, 40 parallel uploads, lists of large records and refused bodies, all at least as often
-// as its limits allow; then it is killed, and all that it left behind has to end; then the first is alone again. "Idle"
-// is the time before and after the storm together, so that drift of the machine, such as of a shared disk, is in both.
-// Fails if an aim is missed. Options: --profile (writes a CPU profile of the service into the working folder),
+// a process of its own. First the well-behaved application is alone; then the hostile one storms: tarpit inputs,
+// webhooks to dead and silent receivers, 40 parallel uploads, lists of large records and refused bodies, all at least
+// as often as its limits allow; then it is killed, and all its remains have to end; then the first is alone again.
+// "Idle" is the time before and after the storm together, so that drift of the machine, such as of a shared disk, is in
+// both. Fails if an aim is missed. Options: --profile (writes a CPU profile of the service into the working folder),
 // --store=postgres://... (default: SQLite), --seconds=N (of the storm, of the time before and of the time after),
 // --uplink=N (MiB/s that the uploads share).
 import { execFile, fork, spawn } from 'node:child_process'
@@ -44,7 +44,7 @@ async function measure() {
   const hostile = await startClient('hostile', service.base, bad, String(uplink))
   const askAsHostile = client(service.base, bad)
 
-  // Warms up compilers and the first child process.
+  // Warms up the compilers and the first child process.
   await phase(wellBehaved, service, 8)
   const idle = await phase(wellBehaved, service, seconds)
   let counts = {}
@@ -112,7 +112,7 @@ async function phase(wellBehaved, service, seconds) {
   wellBehaved.send({ kind: 'start' })
   const syncMs = await timeSyncs(seconds * 1000)
   wellBehaved.send({ kind: 'stop' })
-  // Read before the samples arrive: the usage is that of the time in which all sides were at work.
+  // Read before the samples arrive, so that the usage covers the time in which all sides were at work.
   const usage = await service.usage()
   const [samples] = await once(wellBehaved, 'message')
   return { samples, syncMs, load: loadavg()[0], usage: { ...usage, cpuMs: usage.cpuMs - before.cpuMs, seconds } }
@@ -133,7 +133,7 @@ async function timeSyncs(forMs) {
   return times
 }
 
-/** Waits, within a limit, until all is as before the storm. Returns what is not. */
+/** Waits, up to a limit, until everything is as before the storm. Returns what is not. */
 async function waitUntilQuiet(service, ask, idle) {
   const endsAt = performance.now() + quietWithinMs
   for (;;) {
@@ -165,8 +165,8 @@ async function leftovers(service, ask, idle) {
 }
 
 /**
- * Folders of attempts among those of the service's process: in its data folder, or in the temporary folder if its store
- * may be shared.
+ * Folders of attempts of the service's process: in its data folder, or in the temporary folder if its store may be
+ * shared.
  */
 function scratchFolders() {
   return ['.', 'data/scratch']
@@ -213,7 +213,7 @@ async function startService() {
   if (!base) throw new Error(`stemwork serve did not start: ${printed}`)
   return {
     base,
-    /** Ends it at once, but writes the requested profile first. */
+    /** Ends the process at once, but writes the requested profile first. */
     async end() {
       child.send('exit')
       await once(child, 'exit')
@@ -233,7 +233,7 @@ async function startClient(name, ...args) {
   return child
 }
 
-/** Where the service keeps its jobs, as command-line options; on a Postgres server, a new database. */
+/** Command-line options for the store of the jobs; for a Postgres server, of a new database. */
 async function openStore(url) {
   const data = ['--data', join(folder, 'data')]
   if (!url) return { name: 'SQLite', options: data, async close() {} }

@@ -1,8 +1,8 @@
-// How soon a song is heard whose file was just dropped on `/console`, if it is opened and played as soon as the page
+// How soon a song is heard after its file is dropped on `/console`, if it is opened and played as soon as the page
 // lets one: wall time in Chromium, with the service on the same machine; and how soon after the drop the file is
 // uploaded and its job created. Needs ffmpeg. Options:
 //   --minutes N  lengths of the files of noise, separated by commas (default 1,10,59; more than 60 is refused)
-//   --kinds K    names of the kinds of files below, or how they begin, separated by commas (default all)
+//   --kinds K    kinds of files below, or prefixes of their names, separated by commas (default all)
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
@@ -21,7 +21,7 @@ const { values } = parseArgs({
 const lame = ['-c:a', 'libmp3lame']
 const bare = ['-write_xing', '0', '-id3v2_version', '0']
 const aac = ['-c:a', 'aac', '-b:a', '160k']
-/** How a minute is encoded, and how its repetition is written. */
+/** Encoder options for one minute, and those for writing its repetition. */
 const kinds = {
   wav: ['wav', ['-c:a', 'copy']],
   flac: ['flac', ['-c:a', 'flac'], []],
@@ -66,7 +66,7 @@ function ffmpeg(...options) {
   execFileSync('ffmpeg', ['-loglevel', 'error', '-y', ...options])
 }
 
-/** A file of noise: one minute is encoded and repeated, because encoding an hour takes minutes. */
+/** Writes a file of noise: one minute, encoded and repeated, because encoding an hour takes minutes. */
 async function write(kind, minutes) {
   const [ending, encoder, writing = []] = kinds[kind]
   const minute = join(folder, `minute.${ending}`)
@@ -78,7 +78,7 @@ async function write(kind, minutes) {
     ffmpeg('-f', 'lavfi', '-i', 'nullsrc=s=1000x1000,geq=random(1)*255:128:128', '-frames:v', '1', picture)
   const repeated = ['-stream_loop', String(minutes - 1), '-i', ending === 'wav' ? noise : minute]
   const form = writing === 'picture' ? ['-i', picture, '-map', '0', '-map', '1'] : writing
-  // Encoders add a little to each minute, and the service takes an hour at most.
+  // Encoders add a little to each minute, and the service accepts an hour at most.
   ffmpeg(...repeated, ...form, '-t', String(60 * minutes - 1), ...(ending === 'flac' ? encoder : ['-c', 'copy']), song)
   return song
 }

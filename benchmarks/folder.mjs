@@ -1,6 +1,6 @@
-// `stemwork separate <folder>` with 100 short songs, killed and interrupted at random moments until all are done: none
-// may be done twice, and no result may be incomplete. Then the time per song in one run, and the cost of a run in which
-// all songs are finished.
+// `stemwork separate <folder>` with 100 short songs, killed and interrupted at random moments until all are done: no
+// song may be separated twice, and no result may be incomplete. Then the time per song in one run, and the cost of a
+// run in which all songs are finished.
 import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ try {
   const signals = []
   for (let status = null; status !== 0;) {
     const signal = signals.length % 2 === 0 ? 'SIGKILL' : 'SIGINT'
-    // Ends it some time after this many songs have finished, within the next one.
+    // Ends the process some time after this many songs have finished, while the next one runs.
     status = await separate(broken, { signal, after: 8 + Math.floor(Math.random() * 12), laterMs: Math.random() * 300 })
     if (status !== 0) signals.push(signal)
   }

@@ -1,6 +1,6 @@
-// Event streams of many applications in one process: their memory, what a change costs the store, and how soon each
-// follower has it. The clients run in another process; the service uses a SQLite file. Options: --followers=N (default
-// 10,000), --applications=N (100), --changes=N (jobs that are created, 200).
+// Event streams of many applications in one process: their memory, the cost of a change in the store, and how soon each
+// follower receives the change. The clients run in another process; the service uses a SQLite file. Options:
+// --followers=N (default 10,000), --applications=N (100), --changes=N (jobs created, 200).
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -93,7 +93,7 @@ async function follow() {
       `${mb(open_.heapUsed - before.heapUsed)} are heap`,
   )
 
-  // The store is polled every two seconds per application, for changes by other processes.
+  // Once per application, the store is polled every two seconds, for changes by other processes.
   await delay(4000)
   const idle = await used()
   const polls = (idle.calls.list - open_.calls.list) / 4

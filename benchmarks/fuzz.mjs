@@ -14,8 +14,8 @@ const seed = process.env.STEMWORK_FUZZ_SEED ?? new Date().toISOString().slice(0,
 const seconds = Number(process.env.STEMWORK_FUZZ_SECONDS ?? Infinity)
 const files = seconds < Infinity ? Infinity : Number(process.env.STEMWORK_FUZZ_FILES ?? 2000)
 /**
- * A file that takes longer has hung the child process; the slowest is named in any case. Generous: the machine may be
- * shared.
+ * A file that takes longer has hung the child process; the slowest file is always named. Generous, because the machine
+ * may be shared.
  */
 const mostMs = 60_000
 const startMs = 300_000
@@ -37,7 +37,7 @@ function randomOf(text) {
   }
 }
 
-/** Boundary values to replace counts and sizes by. */
+/** Boundary values that replace counts and sizes. */
 const edges = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff]
 
 /** Makes one to eight changes to a file, most of them in its first kilobyte, where the headers are. */

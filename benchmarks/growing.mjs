@@ -1,6 +1,5 @@
 // How soon the first audio of a job can be read while it runs: the position in the song, in segments of the model and
-// in time; and that the whole stream has the same bytes as the result after its header. Option: --seconds=N (of the
-// song).
+// in time; and whether the whole stream equals the result, apart from the header. Option: --seconds=N (of the song).
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

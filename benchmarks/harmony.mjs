@@ -1,6 +1,6 @@
-// Accuracy of chords and sections, on songs drawn by seed and rendered by fluidsynth, so that all of it is known. The
-// method was fitted to seeds 1 to 60; seeds from 3000 on are held out: nothing was ever fitted to them.
-// node benchmarks/harmony.mjs [--seeds=3000-3099] [--soundfont=file.sf2] [--verbose]
+// Accuracy of chords and sections, on songs drawn by seed and rendered by fluidsynth, so that the truth is known. The
+// method was fitted to seeds 1 to 60; seeds from 3000 on are held out: nothing was ever fitted to them. node
+// benchmarks/harmony.mjs [--seeds=3000-3099] [--soundfont=file.sf2] [--verbose]
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
@@ -78,7 +78,7 @@ function triadOf(name) {
   return name.replace(/(maj)?7$/, '')
 }
 
-/** Scores pairs of seconds that share a label, as MIREX does, and the borders between different labels. */
+/** Scores pairs of seconds that share a label, as MIREX does, and the borders between sections of different labels. */
 function sectionScores(truth, found) {
   const labelsOf = (sections) =>
     Array.from(

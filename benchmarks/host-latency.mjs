@@ -1,5 +1,5 @@
-// What a separation does to the process that embeds the engine: its event-loop delay and the latency of its HTTP
-// responses, idle and during separations, in turn within one run. The requests come from another process. Options:
+// Effect of a separation on the process that embeds the engine: its event-loop delay and the latency of its HTTP
+// responses, idle and during separations, alternating within one run. The requests come from another process. Options:
 // --short for a quick look.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -76,7 +76,7 @@ async function main({ rounds, songSeconds }) {
   report(samples)
 }
 
-/** Event-loop delay of this process, and response times measured by the other one, while `work` runs. */
+/** Event-loop delay of this process, and response times measured by the probe process, while `work` runs. */
 async function during(child, work) {
   child.send('start')
   const loop = monitorEventLoopDelay({ resolution: 1 })
@@ -88,7 +88,7 @@ async function during(child, work) {
   return { loopP50: loop.percentile(50) / 1e6, loopP99: loop.percentile(99) / 1e6, loopMax: loop.max / 1e6, requestMs }
 }
 
-/** The other process: sends requests at a steady rate and times the responses. */
+/** The probe process: sends requests at a steady rate and times the responses. */
 async function probe(url) {
   let times
   process.on('message', (message) => {
@@ -151,7 +151,7 @@ function percentile(values, share) {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
 }
 
-/** Uploads the file, which is generated first if its length is given. */
+/** Uploads the file; generates it first if its length is given. */
 async function upload(origin, path, seconds) {
   if (seconds) {
     const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })

@@ -68,7 +68,7 @@ async function compareStatus(folder) {
   ])
 }
 
-/** Measures new servers in turn. */
+/** Measures new servers, which take turns. */
 async function takeTurns(folder) {
   const service = await startServer('service', folder)
   const { key, id } = await service.ask({ kind: 'job' })
@@ -88,7 +88,7 @@ async function takeTurns(folder) {
   await writing.ask({ kind: 'answer', headers, value: JSON.parse(body) })
 
   const samples = []
-  // The first rounds warm up the compilers.
+  // The first rounds warm up compilers.
   for (let round = -3; round < rounds; round++) {
     const sides = Object.entries({ service, bare, writing })
     const sample = {}
@@ -101,8 +101,8 @@ async function takeTurns(folder) {
 
 /**
  * Sends `requests` over connections that each wait for a response before the next request. The client never sleeps
- * meanwhile: waking a process is work for the one that writes to it, and a server that leaves its client more time to
- * fall asleep would pay for it.
+ * meanwhile: waking it would be work for the server that writes to it, so a server that leaves its client time to sleep
+ * would be charged for the wake-ups.
  */
 async function load(server, head) {
   const before = await server.ask({ kind: 'usage' })
@@ -120,7 +120,7 @@ async function load(server, head) {
   return { perSecond: requests / seconds, cpuUs: (after.cpuUs - before.cpuUs) / requests }
 }
 
-/** A minimal client, so that the servers and not this process are measured: a response ends with its only brace. */
+/** A minimal client, so that the servers are measured rather than this process: a response ends with its only brace. */
 function askOn(socket, head, more) {
   return new Promise((resolve, reject) => {
     let isWhole = true
@@ -240,7 +240,7 @@ async function service(folder) {
     runner: inlineRunner({ resolve: () => nothing }),
     limits: { maxFileBytes: mebibytes * mebibyte },
   })
-  // The rate limiter counts as always, but nothing reaches its limit.
+  // The rate limiter counts as in production, but no request reaches its limit.
   const handler = createHandler(engine, { basePath: '/v1', rateLimits: { status: { requests: 1e9, perSeconds: 1 } } })
   const { port } = await serve(handler, { port: 0 })
   const answers = {

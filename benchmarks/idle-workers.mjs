@@ -1,7 +1,7 @@
 // What many idle workers cost one Postgres, without Redis, and what a lone job costs them: statements a second while
 // nothing happens; and for lone jobs, the claims of all workers and the time from submission to start. The workers are
 // engines of their own, each with a listening connection, in a few processes. Exit status 1 above the limits. Options:
-// --workers=N, --processes=N, --settle=S (seconds until all know how many they are), --idle=S, --jobs=N. Server:
+// --workers=N, --processes=N, --settle=S (seconds until all know their number), --idle=S, --jobs=N. Server:
 // DATABASE_URL, which has to allow a connection for each worker and 50 more (`max_connections`).
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -23,7 +23,7 @@ const settleSeconds = number('settle', 150)
 const idleSeconds = number('idle', 120)
 const jobs = number('jobs', 100)
 const limits = { statementsPerSecond: 60, claimsPerJob: 4, startMs: 250 }
-/** Starts are spread out, so that workers do not all poll at the same moment. */
+/** Starts are spread out, so that workers do not poll in step. */
 const startsPerSecond = 50
 
 const pool = new Pool({ connectionString: databaseUrl, max: 4 })

@@ -1,4 +1,4 @@
-// Each kernel in WebAssembly against its JavaScript equivalent: one thread, CPU time, in turn.
+// Each kernel in WebAssembly against its JavaScript equivalent: one thread, CPU time, alternating.
 import { cpus, loadavg } from 'node:os'
 import { createDotProduct } from '../build/core/media/dsp/kernels/dot-product.js'
 import { createFrameKernels } from '../build/core/media/dsp/kernels/frame-kernels.js'
@@ -65,7 +65,7 @@ for (const [name, create, plain, repeats, run] of cases) {
   const times = { plain: [], simd: [] }
   for (let round = -2; round < rounds; round++) {
     for (const side of ['plain', 'simd']) {
-      // The Wiener step overwrites its input: without this, it would soon work on zeros or infinities.
+      // The Wiener step overwrites its input: without this, it would soon process zeros or infinities.
       memory.set(noise)
       kernel.memory.set(noise)
       const before = process.cpuUsage()

@@ -1,4 +1,4 @@
-// What a page of a list, a count and a claim cost in a Postgres store with 1,000,000 jobs, against one with 1,000. The
+// Cost of a page of a list, a count and a claim in a Postgres store with 1,000,000 jobs, against one with 1,000. The
 // rows are generated in the database. The stores take turns, so that other load on the machine slows both. Options:
 // --jobs=N (rows of the large store). Server: DATABASE_URL, else the standard address.
 import { randomUUID } from 'node:crypto'
@@ -29,7 +29,7 @@ try {
   await pool.end()
 }
 
-/** Queries that are the same for both stores; `place` is where in that store's list the next page begins. */
+/** Queries that are the same for both stores; `place` is where the next page begins in that store's list. */
 async function questions(stores) {
   const middles = new Map()
   for (const { store, total } of stores) {
@@ -69,7 +69,7 @@ async function compare(name, stores, ask) {
   ])
 }
 
-/** A store with half of its jobs in the measured application; one in ten failed, and a few wait. */
+/** A store with half of its jobs in the measured application; one in ten failed, and a few are waiting. */
 async function filledStore(schema, total) {
   const { jobs: store, migrate } = postgresStores({ pool, schema })
   await migrate()

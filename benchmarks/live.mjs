@@ -1,4 +1,4 @@
-// What low latency costs: the quality of vocals from streams compared with the same songs offline, and CPU time as a
+// Cost of low latency: the quality of vocals from streams compared with the same songs offline, and CPU time as a
 // share of one core. Options: --songs=<folder as for "stemwork evaluate"> --seconds=20 (of each song, where its vocals
 // are loudest; "all") --latencies=250,500,1000,2000,4000 --model=embedded --runtime=auto
 import { cpus, loadavg } from 'node:os'
@@ -68,7 +68,7 @@ for (const latencyMs of values.latencies.split(',').map(Number)) {
   )
 }
 
-/** The mixture and the vocals, both of the scored part and of the lead before it. */
+/** The mixture and the vocals of the scored part with the lead before it. */
 async function excerpt({ name, vocals, accompaniments }) {
   const [voice, ...others] = await Promise.all([vocals, ...accompaniments].map(samplesOf))
   const length = Math.min(...[voice, ...others].map(([left]) => left.length))
@@ -142,7 +142,7 @@ async function* blocksOf({ mixture }) {
     yield { channels: mixture.map((plane) => plane.slice(from, from + 4096)) }
 }
 
-/** Scores estimates from the end of the lead. */
+/** Returns a function that scores estimates from the end of the lead. */
 function scorer({ vocals, lead }) {
   const comparison = stemComparison(sampleRate)
   let at = 0

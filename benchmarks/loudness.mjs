@@ -1,4 +1,4 @@
-// Speed of the loudness workflow's measurement compared with ffmpeg's ebur128, in turn, on ten minutes of synthetic
+// Speed of the loudness workflow's measurement compared with ffmpeg's ebur128, alternating, on ten minutes of synthetic
 // music or on a file: node benchmarks/loudness.mjs [song] [--rounds=5]
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'

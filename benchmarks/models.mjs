@@ -1,7 +1,7 @@
 // Every pulled model, on songs whose stems are known: quality, time, memory and licence, as in the table of
-// docs/models.md. Each model separates and is scored in a process of its own. Options:
+// docs/models.md. Each model separates and is scored in its own process. Options:
 //   --songs FOLDER  as for "stemwork evaluate" (default: ../shared/data/everything-is-free, or else the demo song)
-//   --model NAME    only this one; a name or the path of a manifest; may be repeated
+//   --model NAME    only this model; a name or the path of a manifest; may be repeated
 //   --threads N     of the networks (default: 1)
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

@@ -35,18 +35,18 @@ const seconds = Number(option('seconds', '15'))
 const rounds = Number(option('rounds', '2'))
 const isRealTime = process.argv.includes('--real-time')
 const profile = option('profile', '')
-/** By then, what a phase leaves behind has ended. */
+/** Work left by a phase has ended after this time. */
 const settleMs = 4000
 const numbers = option('hostile', '1,5,10,25').split(',').map(Number)
 const storeUrl = option('store', '')
 const aims = { ratio: 2, memory: 1.5 }
 /**
- * Minimum duration of an application's turn on one of the 4 slots: its slowest job may fetch for 100 ms before it gives
- * up the slot.
+ * Minimum duration of an application's turn on one of the 4 slots: its slowest job may fetch for 100 ms before it
+ * releases the slot.
  */
 const leastTurnMs = 100
 const slots = 4
-/** Times below this are those of the machine. */
+/** Shorter times are noise of the machine. */
 const leastMs = 10
 
 await printMachine()
@@ -101,19 +101,19 @@ async function measure(count) {
   }
 }
 
-/** The options that start a process. */
+/** Options for starting a process. */
 function launch(name, isOutside) {
   const profiling = name === 'service' && profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []
   if (!isRealTime) return { execArgv: profiling, detached: isOutside }
   const env = { ...process.env, STEMWORK_BENCHMARK_REAL_TIME: 'true' }
-  // At any normal priority it is behind the service.
+  // At any normal priority, such a process runs after the service.
   if (isOutside) return { env, detached: true }
   return { execPath: 'chrt', execArgv: ['--rr', '2', process.execPath, ...profiling], env }
 }
 
 /**
- * Jobs inherit the service's real-time priority, which is meant for it alone. Not done by the service itself, whose
- * event loop would wait for each start of `chrt`.
+ * Jobs inherit the service's real-time priority, which is meant for it alone. The service does not lower it itself:
+ * its event loop would wait for each start of `chrt`.
  */
 function demoteChildren(pid, demoted) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
@@ -149,7 +149,7 @@ function together(phases) {
   const names = ['cpuShare', 'waitShare', 'loopMs']
   const usage = Object.fromEntries(names.map((name) => [name, most(name)]))
   const peak = phases.map(({ usage }) => usage.peak).reduce((a, b) => (a.rss > b.rss ? a : b))
-  // Idle memory is that of the first phase: later ones still have memory that a storm left.
+  // Idle memory is that of the first phase: in later ones, memory from a storm remains.
   return { samples, usage: { ...usage, peak, firstPeak: phases[0].usage.peak } }
 }
 
@@ -161,7 +161,7 @@ function report(count, { idle, busy, storm, counts }) {
     rows.push([name, was, beside, is, is / Math.max(was, leastMs) <= aims.ratio, `${(is / was).toFixed(1)} x`])
   }
   const [was, beside, is] = [idle, busy, storm].map(({ samples }) => percentile(samples.jobStart))
-  // As long as jobs of the same phase ran: with little CPU time, everyone's turns take longer.
+  // As long as jobs of the same phase ran: with little CPU time, all turns take longer.
   const ranMs = [idle, busy, storm].map(({ samples }) => mean(samples.jobRun))
   const runs = `jobs ran for ${ranMs.map((ms) => ms.toFixed(0)).join(', ')} ms on average`
   const turnMs = Math.max(leastTurnMs, ranMs.at(-1))
@@ -200,7 +200,7 @@ function report(count, { idle, busy, storm, counts }) {
   return rows.every(([, , , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0 && said.length > 0
 }
 
-/** What the memory consists of at its peak. */
+/** Composition of the memory at its peak. */
 function memory({ heapUsed, heapTotal, external, arrayBuffers, rss }) {
   const parts = { heapUsed, heapFree: heapTotal - heapUsed, arrayBuffers, external: external - arrayBuffers }
   const rest = rss - heapTotal - external
@@ -213,7 +213,7 @@ function print(name, figures, isFine, text) {
   console.log(`${name.padEnd(40)} ${figures.padEnd(24)} ${isFine ? 'met' : 'MISSED'}  ${text}`)
 }
 
-/** A database of its own on a Postgres server; SQLite needs none. */
+/** Creates a database on a Postgres server; SQLite needs none. */
 async function openDatabase() {
   if (!storeUrl) return { url: '', async close() {} }
   const { Client } = await import('pg')

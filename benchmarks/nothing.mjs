@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineWorkflow } from '../dist/index.js'
 
-/** For measuring the cost of a durable, leased, fenced job itself. */
+/** Measures the cost of a durable, leased, fenced job itself. */
 export const nothing = defineWorkflow({
   id: 'benchmark/nothing',
   name: 'Nothing',

@@ -1,5 +1,5 @@
 // Time and memory compared with widely used Python programs: audio-separator (MDX) and demucs (HTDemucs). The same
-// file, network, segments, overlap and number of threads; each run is a process of its own. Timed is the work alone,
+// file, network, segments, overlap and number of threads; each run is its own process. Timed is the work alone,
 // from the open file and the loaded network to the written stems; memory is the peak of the whole process. Options:
 //   --python PATH a Python with torch, demucs, audio-separator, onnxruntime and soundfile (default:
 //                 STEMWORK_PEERS_PYTHON, or python3)
@@ -71,7 +71,7 @@ function report(network, program, { ms, cpuMs, peakBytes }) {
   console.log(network.padEnd(11) + program.padEnd(16) + time + processor + peak)
 }
 
-/** The run of the median time. */
+/** The run with the median time. */
 function middle(runs) {
   return [...runs].sort((a, b) => a.ms - b.ms)[runs.length >> 1]
 }

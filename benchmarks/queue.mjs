@@ -1,4 +1,4 @@
-// Jobs a second through the engine: Postgres alone compared with Postgres + BullMQ, and the engine compared with the
+// Jobs per second through the engine: Postgres alone compared with Postgres + BullMQ, and the engine compared with the
 // bare queue under it, which is BullMQ, or p-queue for the memory adapters. The workflow does nothing, so this measures
 // the cost of a durable, leased, fenced job; real jobs last seconds to minutes, so some hundreds a second are more than
 // enough. Both sides take turns, so that other load on the machine slows both. Options: --jobs=N, --rounds=N,
@@ -37,7 +37,7 @@ else {
 }
 if (!process.argv.includes('--no-memory')) {
   await compare('memory, engine', await memoryEngine(), 'bare p-queue', pQueue(), 5000)
-  // For orientation: an engine's job has a time limit and can be aborted; this is p-queue's own cost for both.
+  // For orientation: an engine's job has a time limit and can be aborted; this is what both cost in p-queue.
   await compare(
     'memory, engine',
     await memoryEngine(),
@@ -46,7 +46,7 @@ if (!process.argv.includes('--no-memory')) {
   )
 }
 
-/** Both sides are rates of jobs; `aim` applies to the first. */
+/** Both sides are rates of jobs; `aim` applies to the rate of `engine`. */
 async function compare(name, engine, otherName, other, aim) {
   const samples = []
   // The first rounds warm up compilers, connections and tables.
@@ -77,7 +77,7 @@ async function compare(name, engine, otherName, other, aim) {
   ])
 }
 
-/** Measured from the first submission to the end of the last job. */
+/** Jobs per second from the first submission to the end of the last job. */
 async function rate({ submit, ended }) {
   const startedAt = performance.now()
   const all = ended(jobs)
@@ -145,7 +145,7 @@ async function startedEngine(parts, cleanUp) {
     ...parts,
     workflows: [nothing],
     runner: inlineRunner({ resolve: () => nothing }),
-    // Not unlimited, which would spare the engine counting how many jobs wait.
+    // A limit, because without one the engine need not count the waiting jobs.
     limits: { maxQueuedJobs: jobs * 10 },
     dispatch: { concurrency },
   })

@@ -1,6 +1,6 @@
 // Whether dead webhook receivers can delay the messages of others: 100 applications with 10 receivers each, of which
-// half refuse the connection and half accept it and never answer, cause messages without end; one application has a
-// receiver that answers. Real sockets; each receiver has an address of its own in 127.0.0.0/8. Measured is how long
+// half refuse the connection and half accept it and never answer, cause messages continuously; one application has a
+// receiver that answers. Real sockets; each receiver has its own address in 127.0.0.0/8. Measured is how long
 // after the end of its job a message arrives. Fails if the p99 is above 1 s. All of it is one process, which needs
 // about half a CPU: if other programs use them all, give it priority (Linux, as root: `chrt --rr 2`). Options:
 // --seconds=N, --rate=N (jobs a second of all dead applications)

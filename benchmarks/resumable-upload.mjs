@@ -102,7 +102,7 @@ async function randomFile(path, size) {
   return hash.digest('hex')
 }
 
-/** A proxy that cuts its connection whenever this many bytes have gone up since the last cut, and counts all bytes. */
+/** A proxy that cuts its connection after this many uploaded bytes since the last cut, and counts all bytes. */
 async function cutting(port, bytesBetween) {
   const network = { bytes: 0, cuts: 0, port: 0, close: () => server.close() }
   const server = createServer((client) => {

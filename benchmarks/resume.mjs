@@ -22,7 +22,7 @@ import { middle, option } from './shared/benchmark.mjs'
 
 const sampleRate = 44_100
 const limit = 1.1
-/** Runs of the one-second song, of which the median counts. */
+/** Number of runs of the one-second song, of which the median counts. */
 const starts = 3
 const ticksPerSecond = 100
 
@@ -136,7 +136,7 @@ async function work(folder, song, format) {
     const workflow = 'service/stems-vocals-accompaniment'
     await engine.submit({ app: 'bench', workflow, inputs: { inputUrl: localFile(song) } })
   }
-  // The last worker was killed after the job ended, before it could say so.
+  // The previous worker was killed after the job ended, before it printed the end.
   if (known?.status === 'SUCCEEDED') console.log(`started\nended ${await hashOf(engine, known)}`)
   await engine.start()
   // The queue's timers do not keep the process alive.

@@ -1,5 +1,5 @@
 // The bundled model on both runtimes, the native library and WebAssembly: speed, CPU time, peak memory, and how much
-// their results differ. Each separation is a process of its own; the two take turns. Options:
+// their results differ. Each separation is its own process; the runtimes take turns. Options:
 //   --seconds N  length of the input, the demo song repeated (default 120): noise has no vocals to compare
 //   --song FILE  a file to separate instead
 //   --rounds N   of each (default 3); the median counts
@@ -49,7 +49,7 @@ try {
   await rm(folder, { recursive: true })
 }
 
-/** Prints a line. CPU time counts everything, on all CPUs, from the start of the work. */
+/** Prints a line. CPU time counts all threads, on all CPUs, from the start of the work. */
 function summary(name, runs) {
   const [{ seconds }] = runs
   const middle = (pick) => runs.map(pick).sort((a, b) => a - b)[runs.length >> 1]
@@ -66,7 +66,7 @@ function summary(name, runs) {
 async function equality() {
   const [native, wasm] = await Promise.all(['native', 'wasm'].map((name) => readFile(join(folder, `${name}.wav`))))
   let [power, difference] = [0, 0]
-  // From the end, where the samples are; the header is shorter than this.
+  // Compares from the end, where the samples are; the header is shorter than 4096 bytes.
   for (let at = native.length - 4; at >= 4096; at -= 4) {
     const value = native.readFloatLE(at)
     power += value ** 2

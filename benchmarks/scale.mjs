@@ -32,7 +32,7 @@ const capped = new Set([
   'queued of all, for a health check',
   'backlog of all',
 ])
-/** Number of jobs that each claim gets. */
+/** Number of jobs of each claim. */
 const claims = new Map([
   ['claim the next', 1],
   ['claim the next four', 4],
@@ -43,7 +43,7 @@ const claims = new Map([
 const sides = []
 try {
   for (const total of [small, large]) sides.push(await filled(total))
-  // In turn, so that other load on the machine slows both.
+  // Alternating, so that other load on the machine slows both.
   const times = sides.map(() => new Map())
   for (let round = -20; round < rounds; round++) {
     for (const [side, { statements }] of sides.entries()) {
@@ -90,7 +90,7 @@ async function filled(total) {
     [schema],
   )
   for (const { name } of indexes) await pool.query(`DROP INDEX ${schema}.${name}`)
-  // One application has a tenth of all jobs; results expire and messages are due in the far future.
+  // One application has a tenth of all jobs; results expire and messages are due far in the future.
   const spread = `
     SELECT n, gen_random_uuid()::text AS id, 
       CASE WHEN n % 10 = 5 THEN 'app-0' ELSE 'app-' || n % ${applications} END AS app,
@@ -116,7 +116,7 @@ async function filled(total) {
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
   console.log(`${total} jobs inserted in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
-  // Not the largest one, whose queue is full.
+  // Not the largest application, whose queue is full.
   const app = (round) => `app-${1 + (Math.abs(round * 7919) % (applications - 1))}`
   let claimed
   const statements = {

@@ -1,7 +1,7 @@
-// What a search of the library costs: GET /job?search= of an application with 10,000 finished songs, beside as many
-// waiting jobs of others, as a page of the console requests it (15 rows). For each store: the time to the end of the
-// response (median and slowest of 20) and its bytes. Options: --jobs=N. Postgres: DATABASE_URL, else the standard
-// address; left out if there is none.
+// Cost of a search of the library: GET /job?search= of an application with 10,000 finished songs, beside as many
+// waiting jobs of other applications, as a page of the console requests it (15 rows). For each store: the time to the
+// end of the response (median and slowest of 20) and its bytes. Options: --jobs=N. Postgres: DATABASE_URL, else the
+// standard address; skipped if there is none.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'

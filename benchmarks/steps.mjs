@@ -1,4 +1,4 @@
-// The cost of a durable step: jobs of 50 steps that do nothing against jobs without a step, on memory, SQLite and
+// The cost of a durable step: jobs of 50 steps that do nothing against jobs without steps, on memory, SQLite and
 // Postgres (DATABASE_URL, else skipped); and the memory of a process that passes a file from step to step and on to
 // another attempt, by file size, with blobs on disk and on S3. Aims: at most 50 ms for a step, and no more memory for 1
 // GiB than for 64 MiB. Options: --jobs=N, --mebibytes=N. Steps under kill -9 are a test: STEMWORK_KILLS=200 npx vitest
@@ -124,7 +124,7 @@ async function memory(place, mebibytes, blobs) {
   )
 }
 
-/** The tests' S3 server, which keeps its objects on disk, in a process of its own. */
+/** Starts the tests' S3 server, which keeps its objects on disk, in its own process. */
 async function onS3() {
   const [source, server] = [join(folder, 'serve.ts'), join(folder, 'serve.mjs')]
   const module = fileURLToPath(new URL('../test/servers/s3-server.ts', import.meta.url))

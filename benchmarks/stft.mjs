@@ -1,6 +1,6 @@
 // The short-time Fourier transform and its inverse against FFTW in C (single precision, FFTW_MEASURE, -O3
-// -march=native): one thread, CPU time, in turn. Needs gcc and FFTW (Debian: gcc libfftw3-dev); without them it says so
-// and compares nothing.
+// -march=native): one thread, CPU time, alternating. Needs gcc and FFTW (Debian: gcc libfftw3-dev); without them it
+// prints a message and compares nothing.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { middle } from './shared/benchmark.mjs'
 const aim = 3
 const rounds = 7
 const frameCount = 256
-/** Frame length, hop, and the architecture that uses them. */
+/** Frame length, hop, and the architecture that uses both. */
 const sizes = [
   [2048, 441, 'roformer'],
   [4096, 1024, 'htdemucs, scnet, umx, spleeter'],

@@ -1,6 +1,6 @@
 // Tempo and pitch compared with sox and rubberband (versions 2 and 3 of its engine), on 12 s each of drums, voices and
-// songs of ../shared/data: how much sharpness onsets lose, how far they are off, the distance of spectra of 46 and of
-// 12 ms from the original's, and seconds of audio per second of CPU time. node benchmarks/stretch.mjs [--quick]
+// songs of ../shared/data: how much sharpness onsets lose, how far they are displaced, the distance of spectra of 46
+// and of 12 ms from the original's, and seconds of audio per second of CPU time. node benchmarks/stretch.mjs [--quick]
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -73,7 +73,7 @@ async function compare([name, start, files], change) {
     const { there, back, cpu } = make === own ? await own(path, change) : await other(make, path, change)
     const ratio = 1 / change.tempo
     const { loss, off } = onsetLoss(original, there, rate, ratio)
-    // At another pitch, spectra differ by design: then the audio changed back to its pitch is compared.
+    // At another pitch, spectra differ by design: the audio shifted back to its pitch is compared instead.
     const [compared, at] = change.semitones === 0 ? [there, ratio] : [back, 1]
     const distances = [2048, 512].map((size) => spectralDistance(original, compared, rate, at, size).toFixed(2))
     const speed = `${(seconds / cpu).toFixed(0)} x`
@@ -103,7 +103,7 @@ async function other(command, path, change) {
   return { there: await read(there), back: await read(back), cpu }
 }
 
-/** What bash's `times` counts for its child processes: minutes and seconds of user and of system time. */
+/** CPU time, from what bash's `times` prints for its child processes: minutes and seconds of user and system time. */
 function processorSeconds(command) {
   const { stdout, status, stderr } = spawnSync('bash', ['-c', '"$@" || exit 1; times', 'bash', ...command])
   if (status !== 0) throw new Error(`${command[0]} failed: ${String(stderr)}`)

@@ -1,6 +1,6 @@
-// What the totals of a month cost on Postgres, if 1,000,000 jobs ended in it, of 50 applications and four workflows,
-// with one day still in progress. The rows are generated in the database. Options: --jobs=N. Server: DATABASE_URL, else
-// the standard address.
+// Cost of a month's totals on Postgres if 1,000,000 jobs of 50 applications and four workflows ended in it, with one
+// day still in progress. The rows are generated in the database. Options: --jobs=N. Server: DATABASE_URL, else the
+// standard address.
 import { randomUUID } from 'node:crypto'
 import { cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'

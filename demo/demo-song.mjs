@@ -3,8 +3,8 @@ import decode from 'audio-decode'
 import { fromWav, toWav } from './pcm-wav.mjs'
 
 /**
- * Writes the demo song's mixture to `path` (WAV, 16-bit) and returns the planes of what was written and of the two stems that it is
- * the sum of.
+ * Writes the demo song's mixture to `path` (WAV, 16-bit) and returns its planes as written, with those of the two stems
+ * whose sum it is.
  */
 export async function writeDemoSong(path) {
   const [vocals, accompaniments] = await Promise.all(['vocals', 'accompaniments'].map(readStem))

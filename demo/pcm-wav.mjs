@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 
-/** 16-bit stereo WAV, whole, from planes of -1..1. */
+/** A whole 16-bit stereo WAV file, from planes of -1..1. */
 export function toWav([left, right], sampleRate) {
   const dataBytes = left.length * 4
   const bytes = Buffer.alloc(44 + dataBytes)
@@ -57,7 +57,7 @@ export async function wavLevels(path, sampleRate) {
   }
 }
 
-/** The samples are the last chunk of the files that are read here. */
+/** The samples are the last chunk in all files read here. */
 function samplesStart(bytes) {
   for (let at = 12; at + 8 <= bytes.length; at += 8 + bytes.readUInt32LE(at + 4)) {
     if (bytes.toString('latin1', at, at + 4) === 'data') return at + 8

@@ -2,8 +2,8 @@ import { RealFft } from '../build/core/media/dsp/fft.js'
 import { stemComparison } from '../build/core/workflows/separation/evaluation/scores.js'
 
 /**
- * Scores of estimated vocals and their complement against the true stems, and those of guesses that take no skill, without which no
- * score means anything.
+ * Scores of estimated vocals and their complement against the true stems, and those of guesses without skill, with which
+ * scores are compared.
  *
  * @returns {Promise<{ method: string, vocals: object, accompaniments: object }[]>}
  */

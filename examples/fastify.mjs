@@ -1,4 +1,4 @@
-// The service inside a Fastify server. It has a scope of its own, so your content parsers are not affected.
+// The service inside a Fastify server. It has its own scope, so your content parsers are not affected.
 import Fastify from 'fastify'
 import { createEngine } from 'stemwork'
 import { fastifyMount } from 'stemwork/fastify'

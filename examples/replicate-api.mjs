@@ -34,11 +34,11 @@ function prediction(job, origin) {
 }
 
 /**
- * A handler under /v1. Every request goes through the service's own handler: its keys and limits apply. Webhooks go to
- * these origins alone: elsewhere, programs could reach what only this server can.
+ * A handler under /v1. Every request goes through the service's own handler, so its keys and limits apply. Webhooks go
+ * only to the given origins: otherwise programs could reach hosts that only this server can reach.
  */
 export function replicateApi(engine, service, webhookSecret, webhookOrigins = []) {
-  /** The webhooks of each job, lost with this process; those of the service (POST /job) survive it. */
+  /** The webhooks of each job. They are lost with this process; the service's own (POST /job) survive it. */
   const receivers = new Map()
 
   async function ask(request, path, { method = 'GET', body, headers = {} } = {}) {
@@ -48,7 +48,7 @@ export function replicateApi(engine, service, webhookSecret, webhookOrigins = []
     const answer = await service(sent)
     const json = await answer.json()
     if (answer.ok) return json
-    // Programs show `detail`.
+    // Programs show the field `detail`.
     throw new Refusal(Response.json({ ...json, detail: json.message }, { status: answer.status }))
   }
 

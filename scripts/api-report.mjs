@@ -1,8 +1,7 @@
-// Prints docs/api.txt: the public declarations of every subpath of the package, without comments, in an order that does
-// not depend on how files are laid out. A change of the public interface shows in the diff of that file.
-//
-// A script over the compiler instead of @microsoft/api-extractor, which takes one entry point per configuration and
-// run, and whose newest release parses declarations with TypeScript 3.1, which does not know our syntax.
+// Prints docs/api.txt: the public declarations of every subpath of the package, without comments, in an order
+// independent of the layout of the files. A change of the public interface shows in the diff of that file.  Uses the
+// compiler directly instead of @microsoft/api-extractor, which takes one entry point per configuration and run, and
+// whose newest release parses declarations with TypeScript 3.1, which fails on our syntax.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -46,7 +45,7 @@ const lines = [
   ...entries.flatMap(({ subpath, file }) => ['', `== stemwork${subpath.slice(1)}`, ...exportsOf(subpath, file)]),
 ]
 lines.push('', '== Old names, refused with the new ones', '', ...oldNames)
-// The set grows during the loop: what is reached may reach more.
+// The set grows during the loop: a reached symbol may reach more.
 const hidden = []
 for (const symbol of reached) if (!shownBy.has(symbol)) hidden.push(...declarationsOf(symbol))
 lines.push('', '== Not exported, but part of what is', ...hidden.sort(byText).flatMap((text) => ['', text]))
@@ -72,7 +71,7 @@ function exportsOf(subpath, file) {
     })
 }
 
-/** The new name behind an old one that `renamed` of src/core/engine/errors.ts refuses. */
+/** The current name for an old one that `renamed` of src/core/engine/errors.ts refuses. */
 function presentName(symbol) {
   const isType = (symbol.flags & ts.SymbolFlags.TypeAlias) !== 0
   const type = isType ? checker.getDeclaredTypeOfSymbol(symbol) : checker.getTypeOfSymbol(symbol)
@@ -102,7 +101,7 @@ function withoutPrivateMembers(node) {
   return ts.factory.updateClassDeclaration(node, modifiers, name, typeParameters, heritageClauses, members)
 }
 
-/** Collects declarations of this package that `node` names: they are public in effect, exported by a subpath or not. */
+/** Collects declarations of this package that `node` names: public in effect, whether a subpath exports them or not. */
 function collectReached(node) {
   if (ts.isIdentifier(node)) {
     const symbol = checker.getSymbolAtLocation(node)
@@ -119,7 +118,7 @@ function reach(symbol) {
   if (isOurs) reached.add(symbol)
 }
 
-/** The statement that declares it: a constant is declared inside one, anything else is one. */
+/** The statement that contains the declaration: a constant is declared inside one, all else is a statement itself. */
 function statementOf(declaration) {
   return ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration
 }
@@ -128,7 +127,7 @@ function resolved(symbol) {
   return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
 }
 
-/** By code unit, the same on every machine. */
+/** Compares by code unit, which is the same on every machine. */
 function byText(a, b) {
   return a < b ? -1 : a > b ? 1 : 0
 }

@@ -34,7 +34,7 @@ async function compile(source) {
       '--baseDir',
       root,
       '-O3',
-      // No runtime: the kernels allocate nothing and work on the memory that their instance is given.
+      // No runtime: the kernels allocate nothing and work on the memory given to their instance.
       '--enable',
       'simd',
       '--runtime',
@@ -49,7 +49,7 @@ async function compile(source) {
   return process.exit(1)
 }
 
-/** In milliseconds; 0 if there is no such file. */
+/** Modification time in milliseconds; 0 if there is no such file. */
 function modifiedAt(path) {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }

@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { bin, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
-/** Files that child processes, threads and hosts load by path: see `scriptFile`. */
+/** Files that child processes, threads and hosts load by path; see `scriptFile`. */
 const loadedByPath = [
   'cli/workflows/workflow-file',
   'core/engine/program/guard',
@@ -36,7 +36,7 @@ const entryPoints = [
 for (const name of readdirSync(join(root, 'dist')))
   if (name !== 'console') rmSync(join(root, 'dist', name), { recursive: true })
 await build({
-  // Bundles name the file that each part came from, from here.
+  // Bundles name the source file of each part, relative to this folder.
   absWorkingDir: join(root, 'build'),
   entryPoints,
   outbase: '.',

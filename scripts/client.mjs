@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
-/** The service's HTTP interface as a few functions, which throw the error that the service describes. */
+/** Functions for the service's HTTP interface; they throw the errors that the service describes. */
 export function client({ baseUrl, key }) {
   async function call(method, path, body) {
     const init = body

@@ -23,7 +23,7 @@ const variables = {
   'AWS_*, npm_config_registry': 'As usual, for `--blobs s3://...` and for models in npm packages.',
 }
 
-/** The limits for one client: what is limited, and by which option of which function. */
+/** The limits for one client: a description, and the option of the function that sets the limit. */
 const bounds = [
   ['Size of an input or upload', 'engine', 'limits.maxFileBytes', 'bytes'],
   ['Length of its audio', 'engine', 'limits.maxAudioSeconds', 's'],
@@ -302,7 +302,7 @@ function typeOf({ type, multiple, value }) {
   return multiple ? 'string | readonly string[]' : 'string'
 }
 
-/** A comment of lines within 120 columns. */
+/** A comment with lines of at most 120 columns. */
 function comment(text) {
   const lines = text.match(/.{1,112}(?: |$)/g).map((line) => line.trim())
   return lines.length === 1 ? [`  /** ${lines[0]} */`] : ['  /**', ...lines.map((line) => `   * ${line}`), '   */']
@@ -312,7 +312,7 @@ function commandName({ usage }) {
   return usage.split(' ', 1)[0]
 }
 
-/** Whether the schema has this path, or a group with this name has such a member. */
+/** Whether the schema has this path, or a group with the given name has such a member. */
 function pathIn({ properties = {} }, path, owner) {
   const [first, ...rest] = path.split('.')
   const isThere =

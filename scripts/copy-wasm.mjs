@@ -1,5 +1,5 @@
 // Copies files that are loaded at run time to dist, beside the bundles. WebAssembly goes to the folder of the browser
-// scripts, where bundlers look for it; Node.js reads the large onnxruntime module from there, too.
+// scripts, where bundlers expect it; Node.js reads the large onnxruntime module from that folder, too.
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'

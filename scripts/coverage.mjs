@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url'
 const build = join(import.meta.dirname, '../build')
 
 /**
- * The share of the build's lines that ran, by the files that V8 wrote into `folder` (`NODE_V8_COVERAGE`), as one line
- * of text. The build has one file for each file of `src`.
+ * The share of the build's lines that ran, as one line of text, from the files that V8 wrote into `folder`
+ * (`NODE_V8_COVERAGE`). The build has one file for each file of `src`.
  */
 export function coverageOf(folder) {
   const reports = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).result)
@@ -48,7 +48,7 @@ function coveredLines(text, scripts) {
   const covered = starts.map(() => false)
   for (const { functions } of scripts) {
     const counts = starts.map(() => 0)
-    // Outer ranges come before those within them.
+    // Outer ranges come before the ranges within them.
     for (const { startOffset, endOffset, count } of functions.flatMap(({ ranges }) => ranges))
       starts.forEach((start, number) => {
         if (start >= startOffset && start < endOffset) counts[number] = count

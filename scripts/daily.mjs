@@ -1,6 +1,6 @@
 // The tests that take minutes and need the network: other platforms and programs, real weights (98 MB, for tests only,
-// as their terms allow), damaged files, and requests generated from the OpenAPI document. Arguments are vitest's; with
-// any, only the tests run. The last line is `N passed, N failed, N skipped`.
+// as their terms allow), damaged files, and requests generated from the OpenAPI document. Arguments are passed to
+// vitest; if there are any, only the tests run. The last line is `N passed, N failed, N skipped`.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { printCounts, runTests } from './run-tests.mjs'
@@ -10,7 +10,7 @@ const args = process.argv.slice(2)
 let failed = 0
 
 if (args.length === 0) {
-  // Different files every day: the seed is the date, and is printed.
+  // The files differ every day: the seed is the date, and is printed.
   if (!succeeds('benchmarks/fuzz.mjs')) failed++
   if (!succeeds('node_modules/vitest/vitest.mjs', 'run', 'test/clients/schemathesis.test.ts')) failed++
   if (!onWebAssembly()) failed++
@@ -20,7 +20,7 @@ if (args.length === 0) {
 const counts = await runTests(['--mode=daily', ...args])
 printCounts({ ...counts, failed: counts.failed + failed })
 
-/** Repeats the tests that separate songs on WebAssembly, which they do not use where onnxruntime-node is installed. */
+/** Repeats the tests that separate songs on WebAssembly, which is not used where onnxruntime-node is installed. */
 function onWebAssembly() {
   process.env.STEMWORK_RUNTIME = 'wasm'
   const files = [

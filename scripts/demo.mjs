@@ -1,5 +1,4 @@
-// Shows the whole flow over HTTP: `npm run demo` with the demo song, `npm run demo -- song.mp3` with a file of your
-// own.
+// Shows the whole flow over HTTP: `npm run demo` with the demo song, `npm run demo -- song.mp3` with your own file.
 import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, extname, join, relative, resolve } from 'node:path'
@@ -14,7 +13,7 @@ import { startService } from './service.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const pollMs = 300
-/** Of every result of the service, in hertz. */
+/** Sample rate of every result of the service, in hertz. */
 const sampleRate = 44_100
 const hints = {
   decode_failed: 'The file seems to be damaged; try another copy of it.',

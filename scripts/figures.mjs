@@ -77,7 +77,7 @@ async function* figures() {
   yield ['installedPackages', Object.keys(packages).length]
 }
 
-/** CPU time, which depends less on the machine's load than wall time; without Node's own start. */
+/** CPU time without Node's own start; it depends less on the machine's load than wall time. */
 function importCpuMs() {
   const code =
     "const began = process.cpuUsage(); await import('stemwork'); const { user, system } = process.cpuUsage(began); " +
@@ -92,7 +92,7 @@ function importedModules() {
   return Number(node(['--import', record, '--input-type=module', '--eval', code]))
 }
 
-/** What the first visit of each page transfers: the page with its style sheets and scripts, each gzipped. */
+/** Bytes that the first visit of each page transfers: the page, its style sheets and scripts, each gzipped. */
 async function* pageBytes() {
   const engine = createEngine({ workflows: [] })
   const handler = createHandler(engine, { console: true, operator: { key: 'never asked for it' } })
@@ -129,7 +129,7 @@ async function bytesOf(handler, address) {
 }
 
 /**
- * What a program that imports the main entry costs the compiler. The number of instantiations does not depend on the
+ * Cost for the compiler of a program that imports the main entry. The number of instantiations does not depend on the
  * machine.
  */
 function* typeCheck() {

@@ -38,15 +38,15 @@ usual flow; [Embedding](embedding.md#a-client) describes a client for browsers a
   \`INTERNAL_ERROR\` with \`retryable: false\` means that the service is not set up for the job, and only its operator
   can help.`)
 
-/** One line for each paragraph and item, as on all pages. */
+/** Unwraps text: one line for each paragraph and item, as on all pages. */
 function unwrapped(text) {
   return text.replace(/(?<=\S)\n *(?=[^\s#-])/g, ' ')
 }
 
-/** Schemas whose example was shown already. */
+/** Schemas whose example has been shown. */
 const shownExamples = new Set()
 
-/** Described once, in the introduction. */
+/** Errors described once, in the introduction. */
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
 
 const engine = createEngine({
@@ -103,7 +103,7 @@ function head(id, title, what) {
   ]
 }
 
-/** The anchor that GitHub gives the heading of a route. */
+/** The anchor that GitHub generates for the heading of a route. */
 function anchor(method, path) {
   return `${method} ${path}`
     .toLowerCase()
@@ -113,7 +113,7 @@ function anchor(method, path) {
 
 function section(method, path, { summary, description, security, parameters, requestBody, responses }) {
   const access = security.length === 0 ? 'Needs no key.' : 'signedLink' in security[0] ? 'Signed link, no key.' : ''
-  // Path parameters are clear from the path.
+  // Path parameters are evident from the path.
   const rows = parameters
     .filter(({ in: location }) => location !== 'path')
     .map(({ name, in: location, description: meaning = '', schema }) => [

@@ -1,11 +1,11 @@
-// Prints docs/licences.md: what decodes which format and under which licence, from the installed packages.
+// Prints docs/licences.md: the decoder of each format and its licence, from the installed packages.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const modules = join(import.meta.dirname, '../node_modules')
 const empty = 'npm:@favware/skip-dependency@1.2.2'
 
-/** What each decoder is for. */
+/** Purpose of each decoder. */
 const decodes = {
   '@audio/decode-aac': 'AAC in M4A, MP4, MOV, MKV, AVI and alone; also ALAC',
   '@audio/decode-ac3': 'AC-3',
@@ -26,7 +26,7 @@ const decodes = {
   '@audio/decode-wma': 'WMA',
 }
 
-/** Code in a package that its manifest's licence does not name. */
+/** Code in a package whose licence its manifest does not name. */
 const contains = {
   '@audio/decode-aac': 'FAAD2',
   '@audio/decode-flac': 'codec-parser (LGPL-3.0-or-later)',
@@ -39,7 +39,7 @@ const contains = {
 
 const manifestOf = (name) => JSON.parse(readFileSync(join(modules, name, 'package.json'), 'utf8'))
 
-/** The package and all its dependencies. */
+/** The package and all its dependencies, direct and indirect. */
 function closure(name, found = new Map()) {
   if (found.has(name)) return found
   const manifest = manifestOf(name)
@@ -48,7 +48,7 @@ function closure(name, found = new Map()) {
   return found
 }
 
-/** Licences of third-party code inside a package, which lie beside the package's own. */
+/** Licences of third-party code inside a package, in files beside the package's own. */
 function enclosed(name) {
   const files = existsSync(join(modules, name)) ? readdirSync(join(modules, name)) : []
   return files

@@ -1,4 +1,4 @@
-// Removes the declarations in dist that no subpath of the package leads to: nobody can import them.
+// Removes the declarations in dist that no subpath of the package reaches: nobody can import them.
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ const waiting = Object.values(exports).flatMap(({ types }) => (types ? [resolve(
 for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
   if (reached.has(path)) continue
   reached.add(path)
-  // Imports in the examples of comments name the reader's own files.
+  // Imports in examples within comments name the reader's own files.
   const declarations = readFileSync(path, 'utf8').replace(/\/\*[^]*?\*\//g, '')
   for (const [, target] of declarations.matchAll(/(?:from|import\()\s*['"](\.[^'"]+)['"]/g))
     waiting.push(resolve(dirname(path), target.replace(/\.js$/, '.d.ts')))

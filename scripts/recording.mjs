@@ -24,7 +24,7 @@ if (!executablePath) {
 }
 
 const songName = 'My song.wav'
-/** Makes the song long enough to see the stems grow. */
+/** The song is repeated so that the stems can be seen to grow. */
 const repeats = 5
 const patienceMs = 300_000
 const width = 700
@@ -32,7 +32,7 @@ const width = 700
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-recording-'))
 const service = await startService()
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-/** The picture files in order, and for how many seconds each is shown. */
+/** The picture files in order, with the seconds for which each is shown. */
 const frames = []
 let page
 try {
@@ -84,14 +84,14 @@ async function signedIn() {
   return one
 }
 
-/** Adds a picture of the page as it is now. */
+/** Adds a picture of the current page. */
 async function show(seconds) {
   const path = join(folder, `${String(frames.length).padStart(3, '0')}.png`)
   await page.screenshot({ path })
   frames.push({ path, seconds })
 }
 
-/** Moves a hand with a file, which a screenshot lacks, to a place in a few pictures. */
+/** Moves a hand with a file, which screenshots lack, to its target in a few pictures. */
 async function drop() {
   await show(0.7)
   const data = (await readFile(join(folder, songName))).toString('base64')
@@ -171,7 +171,7 @@ async function listen() {
   }
 }
 
-/** Ten seconds of the song, and of what the service made of it. */
+/** Ten seconds of the song, and the same of the service's result. */
 async function sounds() {
   const download = page.waitForEvent('download')
   await page

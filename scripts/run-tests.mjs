@@ -33,7 +33,7 @@ function countsOf(files, status) {
   if (skipped.length > 0) console.log('\nSkipped:')
   for (const { file, fullName } of skipped) console.log(`  ${relative(root, file)}: ${fullName}`)
 
-  // A file that does not load has no test to count as failed.
+  // A file that does not load has no test that could fail.
   const broken = files.filter(
     (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
   )

@@ -36,7 +36,7 @@ const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isM
 const songs = ['Harbour Lights.wav', 'Paper Boats (live at the old cinema, second night).wav', 'Low Tide.wav']
 const patienceMs = 300_000
 const operatorKey = 'the-key-of-the-operator'
-/** The sign-in link works once; all pages share its cookies. */
+/** The sign-in link works once, so all pages share its cookies. */
 let cookies = []
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-pictures-'))
@@ -108,7 +108,7 @@ async function consolePicture() {
   await page.context().close()
 }
 
-/** Taken while another song is separated and one waits. */
+/** The picture is taken while one song is separated and another waits. */
 async function operatorPicture() {
   const page = await signedIn({ viewport: { width: 1120, height: 1000 } })
   const files = ['First Rehearsal.wav', 'Second Rehearsal.wav'].map((name) => join(folder, name))

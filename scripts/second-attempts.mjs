@@ -1,5 +1,5 @@
 // A vitest reporter that names the tests that failed and passed when repeated (`--retry`), with their first failure, so
-// that a repeat never hides one.
+// that a repeat never hides it.
 export default class SecondAttempts {
   #tests = []
 

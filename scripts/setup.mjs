@@ -19,7 +19,7 @@ if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 
 
 if (!packagesAreCurrent()) {
   console.error('Installing packages (npm ci), which takes about a minute ...')
-  // For npm versions that read neither .npmrc nor allowScripts: the install script would download GPU libraries.
+  // For npm versions that ignore .npmrc and allowScripts: the install script would download GPU libraries.
   const status = run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { ONNXRUNTIME_NODE_INSTALL: 'skip' })
   if (status !== 0)
     fail(
@@ -45,7 +45,7 @@ const inputs = [
 if (!existsSync(join(root, 'build'))) rmSync(join(root, 'dist', '.stemwork-built'), { force: true })
 step('dist', '.stemwork-built', inputs, () => {
   console.error('Building ...')
-  // The build removes the declarations.
+  // `build:code` removes the declarations.
   rmSync(join(root, 'dist', '.stemwork-typed'), { force: true })
   return run('npm', ['run', '--silent', 'build:code'])
 })
@@ -54,7 +54,7 @@ if (!process.argv.includes('--code')) {
 }
 
 /**
- * npm ends an install by writing a second lock file into `node_modules`; it lacks the optional packages of other
+ * npm ends an install by writing a second lock file into `node_modules`, which lacks the optional packages of other
  * platforms.
  */
 function packagesAreCurrent() {
@@ -68,7 +68,7 @@ function packagesAreCurrent() {
   )
 }
 
-/** Does `work` unless `folder/stamp` says that it was done for exactly these files. */
+/** Does `work` unless `folder/stamp` records that it was done for exactly these files. */
 function step(folder, stamp, files, work) {
   const hash = createHash('sha256').update(process.versions.modules)
   for (const file of files) hash.update(`\0${file}\0`).update(readFileSync(join(root, file)))

@@ -1,6 +1,6 @@
-// Runs the tests (arguments are vitest's) in parallel with the checks of types, format and lint, and the measurements
-// named in STEMWORK_MEASURE, separated by commas; then those that need the machine for themselves. The last line is
-// `N passed, N failed, N skipped`.
+// Runs the tests (arguments are passed to vitest) in parallel with the checks of types, format and lint, and the
+// measurements named in STEMWORK_MEASURE, separated by commas; then the measurements that need the machine to
+// themselves. The last line is `N passed, N failed, N skipped`.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

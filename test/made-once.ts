@@ -6,8 +6,8 @@ import { inject } from 'vitest'
 const patienceMs = 120_000
 
 /**
- * The folder that `make` fills, once for all test files of a run, in whatever process. If another process is filling it
- * now, this waits.
+ * The folder that `make` fills, once for all test files of a run, in any process. While another process fills it, this
+ * waits.
  */
 export function madeOnce(name: string, make: (folder: string) => void): string {
   const folder = join(folderOfRun(), name)
@@ -18,7 +18,7 @@ export function madeOnce(name: string, make: (folder: string) => void): string {
         make(folder)
         writeFileSync(done, '')
       } catch (error) {
-        // The next one tries again, and reports why it fails.
+        // The next caller tries again, and reports the failure.
         rmSync(folder, { recursive: true })
         throw error
       }
@@ -30,14 +30,14 @@ export function madeOnce(name: string, make: (folder: string) => void): string {
 
 let own: string | undefined
 
-/** In a benchmark, which is no run of tests, one of this process. */
+/** In a benchmark, which is not a test run, a folder of this process. */
 function folderOfRun(): string {
   try {
     return inject('madeOnce')
   } catch {
     if (own !== undefined) return own
     const made = mkdtempSync(join(tmpdir(), 'stemwork-made-once-'))
-    // Servers that are not root read from it.
+    // Servers that do not run as root read from it.
     chmodSync(made, 0o755)
     process.once('exit', () => rmSync(made, { recursive: true, force: true }))
     return (own = made)

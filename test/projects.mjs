@@ -1,5 +1,5 @@
-// Which tests run together. Files that are in none of these lists need servers, child processes or audio: `npm test`
-// runs them with all others but the daily ones.
+// Which tests run together. Files in none of these lists need servers, child processes or audio: `npm test` runs them
+// with all others except the daily ones.
 
 /** Rules of the engine and stores in memory: no server, no audio. `npm run test:unit`. */
 export const unit = [
@@ -22,7 +22,7 @@ export const shared = [
   'test/cli/{as,audio,batch,batch-progress,completion,configuration,deployment-urls}.test.ts',
   'test/cli/{doctor-servers,evaluate,heap-room,jobs,keys,limits,live,machine,models}.test.ts',
   'test/cli/{progress-line,recommended-model,result-names,schedule,usage,use}.test.ts',
-  // The library that drives a browser takes the better part of a second to load.
+  // Shared, because the library that drives a browser takes most of a second to load.
   'test/console/!(recording).test.ts',
   'test/console/page/*.test.ts',
   'test/examples/kubernetes.test.ts',
@@ -38,12 +38,12 @@ export const shared = [
   'test/separation/{open-sizes,resume,scnet,scores,spleeter,umx,unusable-audio,wav}.test.ts',
 ]
 
-/** What must be true of the sources and types, beside the compiler and the linter. `npm run test:rules`. */
+/** Rules for sources and types beyond the compiler and the linter. `npm run test:rules`. */
 export const rules = ['test/architecture/**/*.test.ts', 'test/package/types.test.ts']
 
 /**
- * These take minutes, and need a registry of packages, large weights, the Python packages of other programs, or two
- * more builds of the package, or compare runtimes. `npm run test:daily`.
+ * Tests that take minutes, need a package registry, large weights, the Python packages of other programs, or two more
+ * builds of the package, or compare runtimes. `npm run test:daily`.
  */
 export const daily = [
   'test/package/pack.test.ts',
@@ -56,7 +56,7 @@ export const daily = [
   'test/separation/{peers,museval}.test.ts',
 ]
 
-/** More than ten seconds each, or three among the unit tests. They begin first, so that the workers end together. */
+/** Tests of more than ten seconds each, or three among unit tests. They start first, so that workers end together. */
 export const longest = [
   'test/examples/snippets.test.ts',
   'test/console/browser.test.ts',

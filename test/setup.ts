@@ -7,22 +7,22 @@ import type { TestProject } from 'vitest/node'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of `test/made-once.ts`. */
+    /** Folder of `test/made-once.ts`. */
     madeOnce: string
   }
 }
 
 const memory = '/dev/shm'
-/** A run needs less than one. */
+/** Free memory for a run, which needs less than 1 GiB. */
 const enoughMemory = 6 * 2 ** 30
 
 /** Builds `build` and `dist` unless they are current: the tests run them (see `vitest.config.ts`). */
 export default function setup(project: TestProject): () => void {
   build('--code')
-  // On ext4, a new file takes half a millisecond of processor time for minutes after many were removed, as tests do.
+  // On ext4, a new file takes half a millisecond of CPU time for minutes after many removals, as in tests.
   const place = !process.env.TMPDIR && hasRoomInMemory() ? memory : tmpdir()
   const folder = mkdtempSync(join(place, 'stemwork-tests-'))
-  // Servers that are not root read from it.
+  // Servers that do not run as root read from it.
   chmodSync(folder, 0o755)
   process.env.TMPDIR = folder
   project.provide('madeOnce', folder)
@@ -35,7 +35,7 @@ function hasRoomInMemory(): boolean {
   return Math.min(bavail * bsize, freemem()) > enoughMemory
 }
 
-/** Builds the declarations of types, too, which few tests need. */
+/** Also builds the type declarations, which few tests need. */
 export function buildDeclarations(): void {
   build()
 }

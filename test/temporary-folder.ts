@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 
-/** A folder that is there while the tests of the file, or of the `describe` in which this is called, run. */
+/** A folder that exists while the tests of the file, or of the `describe` that calls this, run. */
 export function temporaryFolder(): string {
   const folder = newPath()
   beforeAll(() => mkdir(folder, { mode: 0o700 }))
@@ -12,7 +12,7 @@ export function temporaryFolder(): string {
   return folder
 }
 
-/** A folder that each test finds empty. */
+/** A folder that is empty at the start of each test. */
 export function folderOfEachTest(): string {
   const folder = newPath()
   beforeEach(() => mkdir(folder, { mode: 0o700 }))

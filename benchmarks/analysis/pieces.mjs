@@ -1,4 +1,4 @@
-// Pieces of music with known tempo, beats, bars and key, as Standard MIDI files. A seed determines all that varies.
+// Pieces of music with known tempo, beats, bars and key, as Standard MIDI files. A seed determines every choice.
 
 const ticksPerBeat = 480
 export const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
@@ -9,7 +9,7 @@ const progressions = {
   major: ['0453', '0534', '0344', '0304', '0140', '0514'],
   minor: ['0526', '0340', '0654', '0534', '0362', '0034'],
 }
-// Pieces for tuning alternate between two of these, start at any chord of them, and end on the tonic.
+// Pieces for tuning alternate between two of these rows, start at any chord, and end on the tonic.
 const variedProgressions = {
   major: ['0253', '1400', '0451', '3400', '5140', '0352', '3041', '0033', '0154'],
   minor: ['0360', '3400', '0566', '5600', '0433', '0230', '3064', '0044', '0534'],
@@ -52,8 +52,8 @@ function eighths(key) {
 /**
  * Draws a piece. The same seed gives the same piece.
  *
- * @param options `varied`: of another kind, to tune on: two parts, any first chord, a last one on the tonic, often a
- * raised leading note in minor, and tuning off by up to a third of a semitone
+ * @param options `varied`: draws pieces for tuning, which have two parts, start at any chord, end on the tonic, often
+ * have a raised leading note in minor, and are out of tune by up to a third of a semitone
  */
 export function piece(seed, { slowest = 60, fastest = 190, seconds = 40, varied = false } = {}) {
   const random = randomBy(seed)
@@ -121,7 +121,7 @@ export function piece(seed, { slowest = 60, fastest = 190, seconds = 40, varied 
   }
 }
 
-/** The same numbers from 0 to 1 for the same seed. */
+/** Returns a generator of numbers from 0 to 1: the same numbers for the same seed. */
 export function randomBy(seed) {
   let state = (seed * 2_654_435_761) >>> 0 || 1
   const random = () => {

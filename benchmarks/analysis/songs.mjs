@@ -1,5 +1,5 @@
 // Songs with known chords and sections, as Standard MIDI files: triads and sevenths in changing inversions, one or two
-// a bar, bars of drums alone, and sections that return. A seed determines all that varies.
+// per bar, bars of drums alone, and sections that return. A seed determines every choice.
 import {
   bassPrograms,
   closedHat,
@@ -26,7 +26,7 @@ const sevenths = { major: { '4,7,11': 'maj7', '4,7,10': '7' }, minor: { '3,7,10'
 /**
  * Draws a song. The same seed gives the same song.
  *
- * @returns its MIDI file, `chords` as `{ start, end, name }` ("N" for no chord), `sections` as `{ start, end, label }`
+ * @returns its MIDI file; `chords` as `{ start, end, name }` ("N" for no chord); `sections` as `{ start, end, label }`
  */
 export function song(seed) {
   const random = randomBy(seed + 70_000)
@@ -81,7 +81,7 @@ export function song(seed) {
     let tones = [0, 2, 4, 6].map((third) => tone(degree + third) - tone(degree))
     // The dominant of a minor key often has a major third.
     if (mode === 'minor' && degree === 4 && random() < 0.5) tones = [0, 4, 7, 10]
-    // Diminished chords are not among those that the analysis names.
+    // The analysis does not name diminished chords.
     if (tones[2] !== 7) tones = [0, tones[1], 7, 10]
     const third = tones[1] === 4 ? 'major' : 'minor'
     const seventh = sevenths[third][tones.slice(1).join(',')]

@@ -1,4 +1,4 @@
-// The tasks of benchmarks/architectures.mjs, each in a process of its own, so that peak memory is its own.
+// The tasks of benchmarks/architectures.mjs, each in its own process, so that peak memory is that of one task.
 import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ export function inChild(task, settings) {
 const tasks = {
   separate: run,
 
-  /** The whole pipeline, then the bare network, round by round. Only the first pass counts for the memory. */
+  /** The whole pipeline, then the bare network, in each round. Memory is measured in the first pass only. */
   async 'take-turns'({ rounds: count, seconds, ...settings }) {
     const { peakBytes } = await run(settings)
     const network = await BareNetwork.open(settings)
@@ -42,10 +42,10 @@ const tasks = {
   },
 }
 
-/** One separation. `ms` is without the time to load, `cpuMs` with it. */
+/** One separation. `ms` excludes the time to load, `cpuMs` includes it. */
 async function run({ input, model, folder, threads, format, runtime }) {
   const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
-  // Replacing a file may make the file system flush it at once. A job's files never replace others.
+  // Replacing a file may make the file system flush it at once. A job never replaces files.
   for (const path of Object.values(outputs)) await rm(path, { force: true })
   const startedAt = performance.now()
   const cpuBefore = process.cpuUsage()
@@ -59,7 +59,7 @@ function cpuMsSince(before) {
   return (user + system) / 1000
 }
 
-/** Only runs the networks of a model, one after another, on the segments of a track. */
+/** Runs only the networks of a model, one after another, on the segments of a track. */
 class BareNetwork {
   #manifest
   #sessions
@@ -73,7 +73,7 @@ class BareNetwork {
     return network
   }
 
-  /** Time within the networks, by wall clock and CPU. */
+  /** Time spent in the networks, by wall clock and CPU. */
   async run(seconds) {
     const architecture = await createArchitecture(this.#manifest, this.#sessions, { stems: ['vocals'] })
     const { step, before, length, given = 0 } = architecture.geometry

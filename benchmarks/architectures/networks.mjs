@@ -12,8 +12,8 @@ import ts from 'typescript'
 const fourStems = ['drums', 'bass', 'other', 'vocals']
 
 /**
- * By name: the fields of the manifest and functions that write the files. `longer`: how many times more audio a fast
- * network gets, which would have too few segments otherwise.
+ * Fields of the manifest and functions that write the files, by name. `longer`: factor by which
+ * a fast network gets more audio, because it would have too few segments otherwise.
  */
 export async function benchmarkNetworks() {
   const { onnxModel } = await graphWriter()
@@ -69,7 +69,7 @@ class Graph {
   nodes = []
   constants = []
 
-  /** Adds a node and returns the name of its output. */
+  /** Adds a node and returns the name of its output value. */
   node(operator, inputs, attributes, output = `value${this.nodes.length}`) {
     this.nodes.push({ operator, inputs, outputs: [output], attributes })
     return output
@@ -127,7 +127,7 @@ function mixing(graph, input, layers, output) {
 
 /**
  * @param hidden channels of the convolutions (9 samples wide) of the waveform, and of those of the spectrum; without
- * the latter it takes no spectrum
+ * the latter, the network takes no spectrum
  */
 function htdemucs(graph, [first, ...rest], spectrum) {
   const samples = 343_980
@@ -179,7 +179,7 @@ function openUnmix(graph) {
   return graph.done({ input: shape }, { output: shape })
 }
 
-/** Its U-Net: six 5 x 5 convolutions that halve both axes, six that double them with skip connections, and a mask. */
+/** Spleeter's U-Net: six 5 x 5 convolutions halve both axes, six double them with skip connections; then a mask. */
 function spleeter(graph) {
   const shape = [2, 1, 512, 1024]
   const halves = { strides: [2, 2], pads: [1, 1, 2, 2] }

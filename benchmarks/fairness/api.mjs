@@ -1,7 +1,7 @@
 // A minimal client, over `node:http` with keep-alive connections.
 import { Agent, request as httpRequest } from 'node:http'
 
-/** @returns asks the service: `(path or whole link, { method, body, headers })` gives `{ status, headers, text }`. */
+/** @returns sends a request: `(path or whole URL, { method, body, headers })` gives `{ status, headers, text }` */
 export function client(base, key, { sockets = 64 } = {}) {
   const agent = new Agent({ keepAlive: true, maxSockets: sockets })
   return (path, { method = 'GET', body, headers = {} } = {}) =>
@@ -40,8 +40,8 @@ export async function json(answer) {
 }
 
 /**
- * Calls `work` `perSecond` times a second, however long it takes, until the signal fires. Calls that a busy machine
- * delays are not made up for.
+ * Calls `work` `perSecond` times a second, however long a call takes, until the signal fires. Calls that a busy machine
+ * delays are dropped.
  */
 export async function atRate(perSecond, signal, work) {
   const running = new Set()

@@ -1,4 +1,4 @@
-// The hostile application, in a process of its own: its clients, its tarpit servers and its webhook receivers.
+// The hostile application, in its own process: its clients, its tarpit servers and its webhook receivers.
 import { once } from 'node:events'
 import { createServer as createHttpServer, request as httpRequest } from 'node:http'
 import { createServer } from 'node:net'
@@ -9,15 +9,14 @@ const [base, key, mebibytesPerSecond] = process.argv.slice(2)
 const uploads = 40
 const uploadBytes = 2 * 1024 ** 2
 const pieceBytes = 64 * 1024
-// In the real world it has machines of its own. Here it only gets the CPU time that the service and its other client
-// leave.
+// In production it has its own machines. Here it only gets the CPU time that the service and its other client leave.
 setPriority(19)
 
 const never = new AbortController().signal
 const ask = client(base, key)
 const counts = {}
 
-/** Sends a head and then a byte every 5 s. */
+/** Sends a response head and then a byte every 5 s. */
 const tarpit = await listening(
   createHttpServer((_request, response) => {
     response.writeHead(200)
@@ -46,7 +45,7 @@ function storm() {
     atRate(3, never, () => counted('tarpit job', submit('benchmark/small', `${tarpit.url}/song`))),
     atRate(3, never, () => counted('webhook job', submit('benchmark/nothing', undefined, silent.url))),
     atRate(3, never, () => counted('webhook job', submit('benchmark/nothing', undefined, dead.url))),
-    // Twice its allowed rate: its bucket is always empty.
+    // Twice the allowed rate, so that its token bucket is always empty.
     atRate(20, never, () => counted('refused body', ask('/job', { method: 'POST', body: refusedBody }))),
     ...Array.from({ length: 8 }, (_, index) => listForEver(index % 2 === 0 ? 100 : 40)),
     ...Array.from({ length: uploads }, () => uploadForEver()),
@@ -97,7 +96,7 @@ async function share(bytes) {
   await new Promise((resolve) => setTimeout(resolve, freeAt - performance.now()))
 }
 
-/** Counts the answers by status; after a refusal it comes back soon, whatever `Retry-After` says. */
+/** Counts the answers by status; after a refusal it retries soon, ignoring `Retry-After`. */
 async function counted(what, answer, pauseMs = 0) {
   const status = await answer.then(
     ({ status }) => status,
@@ -107,7 +106,7 @@ async function counted(what, answer, pauseMs = 0) {
   if (status !== 200) await new Promise((resolve) => setTimeout(resolve, pauseMs))
 }
 
-/** Creates jobs with records of the largest allowed size, to be listed. */
+/** Creates jobs with records of the largest allowed size, for the lists. */
 async function makeLargeRecords(count) {
   const body = JSON.stringify({
     workflow: 'benchmark/nothing',

@@ -1,5 +1,4 @@
-// The well-behaved application, in a process of its own: submits small jobs, polls them to their end, and measures
-// both.
+// The well-behaved application, in its own process: submits small jobs, polls them to their end, and measures both.
 import { atRate, client, json } from './api.mjs'
 
 const [base, key] = process.argv.slice(2)
@@ -28,7 +27,7 @@ function start() {
   stop = new AbortController()
   ended = Promise.all([
     atRate(submitsPerSecond, stop.signal, () => noted(runJob)),
-    // These also go on while the service has no job for this application.
+    // Polling continues while the service has no job for this application.
     atRate(pollsPerSecond, stop.signal, () => noted(async () => void (knownId && (await status(knownId))))),
   ])
 }
@@ -62,7 +61,7 @@ async function runJob() {
     await new Promise((resolve) => setTimeout(resolve, pollEveryMs))
   const job = await json(ask(`/job/${id}`))
   if (job.status !== 'SUCCEEDED') throw new Error(`A job ended ${job.status}: ${job.error?.message}`)
-  // Both clocks are this machine's.
+  // Both times are from this machine's clock.
   own.startMs.push(Date.parse(job.startedAt) - sentAt)
 }
 

@@ -1,5 +1,5 @@
 // The workflows of `stemwork serve --workflows` for the fairness benchmark. They run in the process of the service,
-// which is what is measured.
+// which is the one measured.
 import { copyFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { defineWorkflow } from '../../dist/index.js'

@@ -1,5 +1,5 @@
-// Idle workers of benchmarks/idle-workers.mjs; reports how many statements they have sent. Arguments: database, schema,
-// folder of files, number of workers, milliseconds between their starts.
+// The idle workers of benchmarks/idle-workers.mjs; reports the number of statements that they have sent. Arguments:
+// database, schema, folder of files, number of workers, milliseconds between their starts.
 import pg from 'pg'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createEngine } from '../../dist/index.js'
@@ -18,7 +18,7 @@ pg.Client.prototype.query = function (config, ...rest) {
 }
 
 const options = { connectionString, max: 8 }
-/** Runs the statements of all workers of this process; each worker listens on a connection of its own. */
+/** Pool for the statements of all workers of this process; each worker listens on its own connection. */
 const shared = new pg.Pool(options)
 const pools = [shared]
 const engines = []

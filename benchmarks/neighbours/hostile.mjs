@@ -1,5 +1,4 @@
-// The hostile applications, in one process: each does everything that can cost the service something, all at once and
-// as often as its limits allow.
+// The hostile applications, in one process: each makes every expensive request at once, as often as its limits allow.
 import { createServer as createHttpServer, get } from 'node:http'
 import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:net'
@@ -11,7 +10,7 @@ const [base, ...keys] = process.argv.slice(2)
 const streams = 20
 const songSeconds = 60
 
-/** Limits the storm to these, to find what is expensive; without any, all of it. */
+/** Parts of the storm to run, to find what is expensive; all if unset. */
 const lanes = process.env.STEMWORK_BENCHMARK_LANES?.split(',') ?? []
 const counts = {}
 /** 9 KB/s, which is above the lowest allowed rate. */
@@ -31,7 +30,7 @@ await new Promise((resolve) => dead.server.close(resolve))
 let storming = gate()
 let calm = pause()
 const prepared = await Promise.all(keys.map((key) => prepare(client(base, key, { sockets: 32 }), key)))
-// In the real world they have machines of their own. Here they only get the CPU time that the others and jobs leave.
+// In production they have their own machines. Here they only get the CPU time that the others and the jobs leave.
 await setSessionPriority(process.pid, 19)
 for (const one of prepared) storm(one)
 process.on('message', (what) => {
@@ -64,7 +63,7 @@ function storm({ ask, key, id, songUrl }) {
   jobs('large record', submission('benchmark/nothing', { filler: 'x'.repeat(16_000) }, { batchName: 'large' }))
   jobs('copy', submission('benchmark/copy', { inputUrl: songUrl }))
   void forEver('peaks', 0, async () => {
-    // Peaks of a new result each time, because those of an old one are cached.
+    // Peaks of a new result each time, because those of an old result are cached.
     const [job] = (await json(ask('/job?status=SUCCEEDED&workflow=benchmark/copy&size=1'))).jobs ?? []
     return ask(`/job/${job?.id ?? id}/peaks/copy`)
   })
@@ -82,7 +81,7 @@ function storm({ ask, key, id, songUrl }) {
   for (let n = 0; n < 4; n++) void forEver('wrong key', 0, () => guess('/job'))
 }
 
-/** Reads a stream of all jobs to its end, and opens it again. */
+/** Reads a stream of all jobs to its end, and reopens it. */
 function follow(key) {
   const open = async () => {
     await storming.opened
@@ -105,7 +104,7 @@ async function forEver(what, pauseMs, work) {
       (error) => /answered (\d+)/.exec(String(error))?.[1] ?? 'broken',
     )
     count(`${what}: ${status}`)
-    // After a refusal it comes back soon, whatever `Retry-After` says.
+    // After a refusal it retries soon, ignoring `Retry-After`.
     await delay(status < 300 ? pauseMs : Math.max(pauseMs, 100))
   }
 }

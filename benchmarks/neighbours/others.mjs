@@ -1,5 +1,5 @@
 // Well-behaved applications, in one process: each submits small jobs, polls them to their end, reads the result, lists
-// its jobs and uploads a file, and all of that is timed. Steady ones do so every few seconds, busy ones without a
+// its jobs and uploads a file; every request is timed. Steady applications do so every few seconds, busy ones without a
 // pause.
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ let samples
 let stop = new AbortController()
 let ended = Promise.resolve()
 const probe = await open(join(folder, `probe-${pace}`), 'w')
-// Like the hostile applications, for which they stand in.
+// The same priority as the hostile applications, which the busy ones replace.
 if (pace === 'busy') await setSessionPriority(process.pid, 19)
 
 process.on('message', ({ kind }) => (kind === 'start' ? start() : void stopAndTell()))
@@ -53,7 +53,7 @@ function use(app) {
 async function useAgain(app, signal) {
   while (!signal.aborted) {
     await use(app)
-    // Keeps refusals from repeating at once; otherwise it hardly counts.
+    // Keeps refusals from repeating at once; otherwise it hardly matters.
     await delay(20)
   }
 }
@@ -83,7 +83,7 @@ async function useService(ask, inputUrl) {
   if (code !== 200) throw new Error(`A result answered ${code}.`)
 }
 
-/** Times what any write costs on this disk. */
+/** Times the minimum cost of a write on this disk. */
 async function syncedWrite() {
   await probe.write(song)
   await probe.sync()

@@ -1,4 +1,4 @@
-// The service, in a process of its own: an engine over SQLite or Postgres, and a key for each application.
+// The service, in its own process: an engine over SQLite or Postgres, and a key for each application.
 import { createEngine } from '../../dist/index.js'
 import { sqliteStores } from '../../dist/adapters/stores/sqlite/index.js'
 import { fsBlobs } from '../../dist/adapters/blobs/fs/index.js'
@@ -26,7 +26,7 @@ const engine = createEngine({
   logger: { debug() {}, info() {}, warn() {}, error: (fields, text) => console.error(text, fields) },
 })
 const handler = createHandler(engine, { secrets: ['x'.repeat(32)], resumableUploads: true })
-// Here all connections come from one address, as behind a proxy.
+// All connections come from one address here, as behind a proxy.
 const server = await serve(handler, { maxConnections: 5000, maxConnectionsPerAddress: 5000 })
 await engine.start()
 const keys = []
@@ -55,18 +55,18 @@ process.on('disconnect', () => process.exit())
 process.send({ base: `http://127.0.0.1:${server.port}`, keys })
 
 /**
- * Puts V8's own threads behind the main thread. With the same real-time priority, they would keep both CPUs from it
- * until they have swept the heap (10 ms), which the scheduler of usual priorities does not allow.
+ * Lowers V8's own threads below the main thread. At the same real-time priority, they would keep both CPUs from it
+ * until the heap is swept (10 ms), which the scheduler for normal priorities does not allow.
  */
 function demoteCollector() {
   const threads = readdirSync('/proc/self/task')
     .map(Number)
     .sort((a, b) => a - b)
-  // The main thread comes first, then V8's five, then those of libuv.
+  // The main thread comes first, then V8's five threads, then those of libuv.
   for (const id of threads.slice(1, 6)) execFileSync('chrt', ['--rr', '--pid', '1', String(id)])
 }
 
-/** How long the main thread was runnable without a CPU (Linux). */
+/** Time that the main thread was runnable without a CPU (Linux), in milliseconds. */
 function waitedMs() {
   try {
     return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6

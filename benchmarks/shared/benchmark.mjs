@@ -1,6 +1,6 @@
 import { availableParallelism, cpus, loadavg } from 'node:os'
 
-/** The value of `--name=value`, as a number if the default is one. */
+/** The value of `--name=value`, as a number if the default is a number. */
 export function option(name, usual) {
   const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3)
   return given === undefined || typeof usual !== 'number' ? (given ?? usual) : Number(given)
@@ -12,7 +12,7 @@ export function machine() {
   return `${processors}, load ${loadavg()[0].toFixed(1)} at the start`
 }
 
-/** The median: of an even number of values, the upper middle one. */
+/** The median; of an even number of values, the upper middle one. */
 export function middle(values) {
   return values.toSorted((a, b) => a - b)[values.length >> 1]
 }

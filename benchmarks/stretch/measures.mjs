@@ -4,7 +4,7 @@ import { ComplexFft } from '../../build/core/media/dsp/stretch/complex-fft.js'
 const blockSeconds = 0.002
 /** Blocks before and after an onset from which its sharpness is computed: 12 ms. */
 const blocksAside = 6
-/** Blocks around an onset's expected place in which it is searched: 30 ms. */
+/** Blocks around an onset's expected position in which it is searched: 30 ms. */
 const blocksOff = 15
 const clearOnsetDb = 9
 const mostDb = 40
@@ -14,8 +14,8 @@ const melOf = (hertz) => 2595 * Math.log10(1 + hertz / 700)
 const hertzOf = (mel) => 700 * (10 ** (mel / 2595) - 1)
 
 /**
- * By how many dB less energy rises at an onset than in the original, on average over its clear onsets, and the median
- * distance, in milliseconds, from where they belong.
+ * Loss of energy rise at onsets, in dB, compared with the original, on average over its clear onsets; and the median
+ * distance, in milliseconds, of onsets from their expected positions.
  */
 export function onsetLoss(original, output, rate, ratio) {
   const rises = risesOf(output, rate)
@@ -32,7 +32,7 @@ export function onsetLoss(original, output, rate, ratio) {
   return { count: onsets.length, loss: loss / onsets.length, off: off[off.length >> 1] }
 }
 
-/** Mean difference in dB between 40 mel bands of the original and of the output at the same place in the music. */
+/** Mean difference in dB between 40 mel bands of the original and of the output at the same position in the music. */
 export function spectralDistance(original, output, rate, ratio, size) {
   const fft = new ComplexFft(size)
   const edge = (band) => (hertzOf(melOf(40) + ((melOf(15_000) - melOf(40)) * band) / bandCount) * size) / rate

@@ -1,6 +1,6 @@
 import { sampleRate } from './track.mjs'
 
-/** One-pole low-pass; returns the function that takes and gives one sample. */
+/** One-pole low-pass; returns a function that filters one sample. */
 export function onePole(hz) {
   const amount = 1 - Math.exp((-2 * Math.PI * hz) / sampleRate)
   let state = 0

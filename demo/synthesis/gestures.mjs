@@ -1,7 +1,7 @@
 import { consonants, vowels } from './phonemes.mjs'
 
 /**
- * What the vocal tract aims at from one moment to the next: `{ seconds, formants, voice, breath, hiss, hissHz, burst }`, in order. A
+ * Targets of the vocal tract over time: `{ seconds, formants, voice, breath, hiss, hissHz, burst }`, in order. A
  * syllable's first vowel begins on its beat, so the consonants before it come early; those after it end with it.
  *
  * @param {{ seconds: number, length: number, note: number, sounds: string }[]} syllables sounds separated by spaces, for example 'm u n'

@@ -1,7 +1,7 @@
 import { onePole, stateVariable } from './filters.mjs'
 import { midiToHz, sampleRate } from './track.mjs'
 
-/** A sawtooth without its worst alias tones: the step is rounded over one sample each side (polyBLEP). */
+/** A sawtooth without its worst alias tones: the step is rounded over one sample on each side (polyBLEP). */
 function sawtooth(startPhase) {
   let phase = startPhase
   return (hz) => {
@@ -54,7 +54,7 @@ export function padVoice(note, seconds, random) {
   return samples
 }
 
-/** A plucked string (Karplus and Strong, 1983), with the tuning done by linear interpolation. */
+/** A plucked string (Karplus and Strong, 1983), tuned by linear interpolation. */
 export function pluckedNote(note, seconds, random, brightness = 0.5) {
   const period = sampleRate / midiToHz(note) - 0.5
   const line = new Float64Array(Math.ceil(period) + 2)

@@ -1,4 +1,4 @@
-/** Numbers that are the same in every run and on every machine (mulberry32). */
+/** Returns a generator of numbers that are the same in every run and on every machine (mulberry32). */
 export function randomNumbers(seed) {
   let state = seed >>> 0
   const next = () => {

@@ -1,6 +1,6 @@
 export const sampleRate = 44100
 
-/** A stereo stretch of samples that sounds are added to. */
+/** A stereo track of samples, to which sounds are added. */
 export function newTrack(seconds) {
   const frames = Math.round(seconds * sampleRate)
   return { left: new Float64Array(frames), right: new Float64Array(frames), frames }

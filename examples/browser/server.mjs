@@ -1,6 +1,6 @@
-// A page that separates songs in the browser, and one (/live) that separates what is playing: this server only serves
-// files, and nothing is uploaded. `stemwork/browser` loads its workers, its WebAssembly and the model from the package,
-// at /stemwork/.
+// A page that separates songs in the browser, and one (/live) that separates playing audio. This server only serves
+// files; nothing is uploaded. `stemwork/browser` loads its workers, its WebAssembly and the model from the package, at
+// /stemwork/.
 import { createReadStream } from 'node:fs'
 import { createServer } from 'node:http'
 import { extname } from 'node:path'

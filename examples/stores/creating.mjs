@@ -47,7 +47,7 @@ export function creating(state) {
  * @param {import('./state.mjs').State} state
  * @param {import('stemwork/adapter').JobRecord[]} jobs
  * @param {Omit<import('stemwork/adapter').CreateOptions, 'tx'>} limits
- * @param {import('./journal.mjs').Changes} others what is written with them
+ * @param {import('./journal.mjs').Changes} others changes that are written with the jobs
  */
 async function createNew(state, jobs, limits, others = []) {
   const [first] = jobs
@@ -62,7 +62,7 @@ async function createNew(state, jobs, limits, others = []) {
 }
 
 /**
- * What to write to count more jobs, if the application may have them.
+ * Changes that count more jobs, if the application may have that many.
  *
  * @param {import('./state.mjs').State} state @param {string} app @param {number} more
  * @param {Omit<import('stemwork/adapter').CreateOptions, 'tx'>} limits

@@ -27,7 +27,7 @@ export class Documents {
   }
 
   /**
-   * What a write changes, and how to show it once it is in the journal. `undefined`: the document has another version.
+   * Changes of a write, and how to show them once they are in the journal. `undefined`: the version differs.
    *
    * @param {DocumentWrite} document @param {number} [version]
    */

@@ -6,7 +6,7 @@ import { open, readFile, rename } from 'node:fs/promises'
 /** @param {string} path */
 export async function openJournal(path) {
   const values = await read(path)
-  // Rewritten without outdated lines. A crash leaves the old file or the new one.
+  // The file is rewritten without outdated lines. A crash leaves the old file or the new one.
   const file = await open(`${path}.new`, 'w')
   await file.write([...values].map((change) => line([change])).join(''))
   await file.sync()
@@ -18,7 +18,7 @@ export async function openJournal(path) {
     /** @type {ReadonlyMap<string, unknown>} */
     values,
 
-    /** Runs one at a time, so that what `work` reads is still true when it writes. */
+    /** Runs one `work` at a time, so that values it has read are still current when it writes. */
     async exclusively(/** @type {() => Promise<any>} */ work) {
       const result = last.then(work)
       last = result.then(
@@ -28,7 +28,7 @@ export async function openJournal(path) {
       return result
     },
 
-    /** All of the changes or, if it throws, none. */
+    /** Writes all changes or, if it throws, none. */
     async write(/** @type {Changes} */ changes) {
       const bytes = Buffer.from(line(changes))
       try {
@@ -68,7 +68,7 @@ async function read(/** @type {string} */ path) {
     if (error.code === 'ENOENT') return ''
     throw error
   })
-  // A line without an end was being written at a crash, and was never acknowledged.
+  // A line without an end was cut off by a crash and never acknowledged.
   for (const each of text.split('\n').slice(0, -1)) apply(values, JSON.parse(each))
   return values
 }

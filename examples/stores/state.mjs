@@ -1,4 +1,4 @@
-// state.mjs: all jobs in memory, and each change in the journal before anyone sees it.
+// state.mjs: all jobs in memory; each change is in the journal before it is visible.
 import { JobIndex, jobRecordSchema, noUsage, plainCopy, dayOf, StemworkError } from 'stemwork/adapter'
 import { Documents } from './documents.mjs'
 
@@ -57,7 +57,7 @@ export class State {
     return job && job.createdAt + this.idempotencyMs > this.clock() ? job : undefined
   }
 
-  /** What the application used today. */
+  /** Usage of the application today. */
   usage(/** @type {string} */ app) {
     const { day, used } = /** @type {{ day?: number, used?: Usage }} */ (this.journal.values.get(`usage/${app}`) ?? {})
     return day === dayOf(this.clock()) && used ? used : noUsage

@@ -1,4 +1,4 @@
-// sweeping.mjs: what the periodic sweep looks for and removes.
+// sweeping.mjs: jobs that the periodic sweep finds and removes.
 import { randomUUID } from 'node:crypto'
 import { plainCopy } from 'stemwork/adapter'
 

@@ -14,7 +14,7 @@ export default defineWorkflow({
       args: [fileURLToPath(new URL('transcribe.py', import.meta.url))],
       protocol: 'stemwork',
       timeoutMs: 3_600_000,
-      // Where stemwork_program.py of clients/python and Whisper are, and where it keeps its models.
+      // Folders of stemwork_program.py (in clients/python) and Whisper, and the folder where Whisper keeps its models.
       env: { PYTHONPATH: process.env.PYTHONPATH ?? '', XDG_CACHE_HOME: process.env.XDG_CACHE_HOME ?? '' },
     }),
   ],

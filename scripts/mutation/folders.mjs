@@ -1,5 +1,5 @@
-// The folders to mutate, each with the tests that have to notice, nearest first: tests of behaviour that need no
-// servers. `/*` stands for the files of a folder without its subfolders.
+// The folders to mutate, each with the tests that should fail, nearest first: tests of behaviour that need no servers.
+// `/*` stands for the files of a folder without its subfolders.
 const rules = ['test/unit/*', 'test/contract/stores/memory.test.ts']
 
 // Tests that run jobs; the fast ones and those of a single file come first.

@@ -1,4 +1,4 @@
-// Loader hooks of `runner.mjs`: give the build's files a new URL in each generation, so that Node loads them again.
+// Loader hooks of `runner.mjs`: give the build's files new URLs in each generation, so that Node.js reloads them.
 let build
 let generation
 

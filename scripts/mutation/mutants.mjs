@@ -4,7 +4,7 @@ import ts from 'typescript'
 
 const { SyntaxKind: Kind } = ts
 
-/** The replacements for each operator. A comparison's boundary is moved, and it is negated. */
+/** The replacements for each operator: a comparison has its boundary moved, and is negated. */
 const operators = {
   '===': ['!=='],
   '!==': ['==='],
@@ -37,7 +37,7 @@ const operators = {
   '||=': ['='],
   '&&=': ['='],
 }
-/** Methods that return a value of their object's type: their call is removed. */
+/** Methods that return a value of their object's type: a mutant removes the call. */
 const passing = new Set(
   (
     'filter sort toSorted reverse toReversed slice subarray trim toLowerCase toUpperCase flat concat replace ' +
@@ -60,7 +60,7 @@ const swapped = {
  * @param {string} path shown in the mutants' names
  * @param {string} text TypeScript
  * @param {number} firstId of this file's mutants
- * @returns the mutants in the order of the text, and the file with all of them: mutant `n` is what runs while
+ * @returns the mutants in the order of the text, and the file with all of them: mutant `n` runs while
  * `$mutant.is(n)` is true
  */
 export function mutantsOf(path, text, firstId) {
@@ -151,7 +151,7 @@ export function mutantsOf(path, text, firstId) {
     return passing.has(name) ? [['call', object]] : []
   }
 
-  /** A property beside a spread overrides what is spread. */
+  /** A property beside a spread overrides a property of the spread. */
   function ofObject(node) {
     if (!node.properties.some((property) => ts.isSpreadAssignment(property))) return []
     return node.properties
@@ -176,7 +176,7 @@ export function mutantsOf(path, text, firstId) {
     return found
   }
 
-  /** A string that stands for itself and is not text for people. */
+  /** A string that is an identifier rather than text for people. */
   function isWord(node) {
     if (!ts.isStringLiteral(node) && !ts.isNoSubstitutionTemplateLiteral(node) && !ts.isTemplateExpression(node))
       return false
@@ -247,7 +247,7 @@ export function mutantsOf(path, text, firstId) {
     return ts.isOptionalChain(parent) && parent.expression === node
   }
 
-  /** Whether it runs when the module is loaded. */
+  /** Whether the node runs when the module is loaded. */
   function isStatic(node) {
     for (let at = node; at.parent; at = at.parent) {
       if (ts.isFunctionLike(at.parent)) return false

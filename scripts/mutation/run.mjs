@@ -21,14 +21,14 @@ const leastScore = 0.9
 const patienceMs = 2000
 /** Test files that take longer than this for a mutant run only if no faster file kills it. */
 const quickMs = 300
-/** Mutants per process: what failed tests leave behind adds up. */
+/** Mutants per process: what failed tests leave behind accumulates. */
 const mutantsPerProcess = 200
 
 const { values, positionals } = parseArgs({
   options: { fresh: { type: 'boolean' }, processes: { type: 'string', default: '2' }, tests: { type: 'string' } },
   allowPositionals: true,
 })
-/** Running processes. A mutant may never end, so none may outlive this process. */
+/** Running processes. A mutant may never end, so no process may outlive this one. */
 const children = new Set()
 process.on('exit', () => children.forEach(kill))
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
@@ -67,7 +67,7 @@ async function tryFolder({ folder, tests }, only) {
   const testFiles = [...new Set(listed)].filter((path) => path.endsWith('.test.ts'))
   await inParallel(testFiles, async (file, lane) => {
     const key = `${hash} ${hashOf(readFileSync(join(root, file)))}`
-    // A busy machine may fail even to start it.
+    // Even starting a test file may fail on a busy machine.
     for (let tries = 2; known.coverage[file]?.key !== key; tries--)
       known.coverage[file] = await cover(run, file, lane).then(
         (found) => ({ key, ...found }),
@@ -96,7 +96,7 @@ async function tryFolder({ folder, tests }, only) {
   return report(folder, chosen, known, only.length === 0 || only.includes(folder))
 }
 
-/** Runs the remaining mutants against one test file after the other, slow ones last. */
+/** Runs the remaining mutants against one test file after another, slow files last. */
 async function tryMutants(run, mutants, testFiles, lane) {
   for (const mostMs of [quickMs, Infinity]) for (const file of testFiles) await tryIn(file, mostMs)
 
@@ -150,7 +150,7 @@ function costOf(mutant, tests, reach) {
   return testsFor(mutant, tests, reach).reduce((sum, { ms }) => sum + ms, 0)
 }
 
-/** Which mutants the tests of a file reach, and how long each test takes. */
+/** Mutants that the tests of a file reach, and the duration of each test. */
 async function cover(run, file, lane) {
   const lines = []
   await runVitest(run, file, undefined, lane, (line) => void lines.push(line))
@@ -163,7 +163,7 @@ async function cover(run, file, lane) {
     if (test !== undefined && !entry.by.includes(test)) entry.by.push(test)
     return entry
   }
-  // Mutants that a suite's hooks reached, or what one test left running while the next began: both tests count.
+  // Mutants reached by a suite's hooks, or by one test's leftovers while the next began: both tests count.
   const noteBetween = (test) => between.forEach(([id, hits]) => note(id, hits, test))
   for (const line of lines) {
     if (line.loaded) for (const [id, hits] of line.loaded) note(id, hits).isLoaded = true
@@ -204,14 +204,14 @@ async function runTests(run, file, orders, lane) {
 }
 
 /**
- * @param onLine called with each line that the runner writes; returns the time that it gives the process until the next
- * one
+ * @param onLine called with each line that the runner writes; returns the time that the process has until the next
+ * line
  */
 async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   const log = join(notes, `${name}-${lane}.log`)
   const task = join(notes, `${name}-${lane}-task.json`)
   writeFileSync(log, '')
-  // In a folder of their own: a mutant of the code that removes dead processes' folders deletes everything beside them.
+  // A separate folder: a mutant of the code that removes dead processes' folders deletes everything beside them.
   const temporary = join(notes, `${name}-${lane}-tmp`)
   mkdirSync(temporary, { recursive: true })
   const address = `${pathToFileURL(join(root, build)).href}/`
@@ -231,14 +231,14 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => (output = (output + chunk).slice(-20_000)))
   let isOver = false
-  // Processes that its tests have left running would keep its pipes open.
+  // Processes left running by its tests would keep its pipes open.
   child.on('exit', () => kill(child))
   const over = new Promise((resolve) => child.on('close', resolve)).then(() => {
     isOver = true
     children.delete(child)
   })
   let read = 0
-  // Loading takes long on a busy machine.
+  // Loading takes a long time on a busy machine.
   let deadline = Date.now() + 1_800_000
   for (let isLast = false; ;) {
     const text = readFileSync(log, 'utf8')
@@ -260,12 +260,12 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   rmSync(temporary, { recursive: true, force: true })
 }
 
-/** Kills the process and those that it started. */
+/** Kills the process and the processes that it started. */
 function kill({ pid = 0 }) {
   try {
     if (pid > 0) process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }
 

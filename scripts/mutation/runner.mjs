@@ -8,7 +8,7 @@ import { TestRunner, vi } from 'vitest'
 
 const { build, count, log, mutants } = JSON.parse(readFileSync(process.env.STEMWORK_MUTATION, 'utf8'))
 
-/** Incremented to load the build again, for mutants in code that runs when it is loaded. */
+/** Incremented to reload the build, for mutants in code that runs when it is loaded. */
 const generation = new Int32Array(new SharedArrayBuffer(4))
 register('./generations.mjs', import.meta.url, { data: { build, generation } })
 
@@ -20,7 +20,7 @@ const state = (globalThis.$mutant = {
   id: none,
   hits: 0,
   maxHits: Infinity,
-  /** How often each mutant was reached; undefined while that is not counted. */
+  /** Hits of each mutant; undefined while hits are not counted. */
   reached: mutants ? undefined : new Uint32Array(count),
   is(id) {
     if (this.reached) this.reached[id]++
@@ -36,7 +36,7 @@ export default class MutationRunner extends TestRunner {
   #wanted = []
 
   importFile(path, source) {
-    // A file's tests are collected again for each mutant.
+    // The tests of a file are collected again for each mutant.
     const { evaluatedModules } = this.workerState
     if (generation[0] > 0) evaluatedModules.clear()
     else if (evaluatedModules.getModuleById(path))
@@ -84,10 +84,10 @@ export default class MutationRunner extends TestRunner {
     const [file] = await startTests([filepath], this)
     const failure = failureIn(file)
     const by = failure && nameOf(this.#failedAt)
-    // Holds even where the code catches the error that ends the loop.
+    // True even where the code catches the error that ends the loop.
     const isEndless = state.hits > state.maxHits
     Object.assign(state, { id: none, maxHits: Infinity })
-    // The next mutant must not find modules that were loaded under this one.
+    // Modules that were loaded under this mutant must not be used for the next.
     if (mutant.isStatic) Atomics.add(generation, 0, 1)
     delete process.env.STEMWORK_MUTANT
     vi.useRealTimers()
@@ -97,12 +97,12 @@ export default class MutationRunner extends TestRunner {
     this.#failedAt = undefined
     const isTimeout = failure !== undefined && /timed out in \d+ms/.test(failure.message)
     write({ ended: mutant.id, isKilled: failure !== undefined || isEndless, isTimeout, by })
-    // The work that timed out goes on and would disturb the next mutant.
+    // The work that timed out continues and would disturb the next mutant.
     if (isTimeout) process.kill(process.pid, 'SIGKILL')
   }
 }
 
-/** Only these tests run, and only the hooks of suites that have one of them. */
+/** Runs only these tests, and only the hooks of suites that contain one of them. */
 function select(suite, tests) {
   let hasAny = false
   for (const task of suite.tasks) {
@@ -131,7 +131,7 @@ function nameOf(task) {
       : task.name
 }
 
-/** The mutants reached since the last call, with how often. */
+/** The mutants reached since the last call, with their hits. */
 function takeReached() {
   const reached = []
   state.reached.forEach((hits, id) => hits > 0 && reached.push([id, hits]))

@@ -1,9 +1,9 @@
 import { cycles, type SourceTree } from './source-tree.js'
 
 interface Border {
-  /** The files to which it applies. */
+  /** The files to which the rule applies. */
   room: RegExp
-  /** What they may import of `src`. */
+  /** The files of `src` that they may import. */
   may: RegExp[]
   why: string
 }
@@ -77,9 +77,9 @@ const borders: Border[] = [
   { room: /^client\//, may: [/^client\//], why: 'the client runs in browsers and depends on nothing' },
   {
     room: /^console\//,
-    // Only the operator's page has an interface of its own.
-    // `canSeparate` is public, and alone in its file, so that the rest is only loaded where it can be used.
-    // Tempo and pitch are changed, beats found, mixes written and parts of files found by the code of the server.
+    // Only the operator's page has its own interface. `canSeparate` is public, and alone in its file, so that the rest
+    // is only loaded where it can be used. The server's code changes tempo and pitch, finds beats, writes mixes and
+    // finds parts of files.
     may: [
       /^console\//,
       /^client\//,
@@ -98,7 +98,7 @@ const borders: Border[] = [
       /^core\/engine\/(ports|job|workflow)\//,
       // How bodies are read, whoever sends them.
       /^core\/engine\/(intake\/form-file|fetch\/tiny-chunks)\.ts$/,
-      // The one mechanism that divides scarce resources, large reads and writes in slices, and what many read at once.
+      // The only mechanism that shares scarce resources, slices large reads and writes, and limits concurrent reads.
       /^core\/engine\/limits\/(shares|rested|remembered|map-in-turns)\.ts$/,
       /^core\/engine\/queries\/job-slices\.ts$/,
       // The form of an application's secret, for code that creates one, and the names of events.
@@ -125,7 +125,7 @@ const borders: Border[] = [
   { room: /^(?!cli\/)/, may: [/^(?!cli\/)/], why: 'nothing imports cli' },
 ]
 
-/** Packages that only some files may import. */
+/** Packages that only certain files may import. */
 const packageRules: { packages: RegExp; may: RegExp; why: string }[] = [
   {
     packages: /^mediabunny$/,
@@ -137,7 +137,7 @@ const packageRules: { packages: RegExp; may: RegExp; why: string }[] = [
   { packages: /^(tsyringe|reflect-metadata)$/, may: /^container\.ts$/, why: 'the container is known in one file' },
 ]
 
-/** Everything in the tree that the architecture forbids, as messages. */
+/** Messages for everything in the tree that the architecture forbids. */
 export function violations(tree: SourceTree): string[] {
   const found: string[] = []
   for (const { from, to } of tree.imports) {

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const sources = readSources()
 
 const architecture = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
-/** The rows of the table there. */
+/** The rows of the table in ARCHITECTURE.md. */
 const budgets = [...architecture.matchAll(/^\| `src\/([\w/]+)` \| [^|]+ \| ([\d,]+) \|$/gm)].map(
   ([, folder = '', lines = '']) => ({ folder, lines: Number(lines.replaceAll(',', '')) }),
 )

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const folder = fileURLToPath(new URL('../../.changeset', import.meta.url))
 const changesets = readdirSync(folder).filter((name) => name.endsWith('.md') && name !== 'README.md')
 
-/** What a changeset says; an empty one raises no version and says nothing. */
+/** The form of a changeset; an empty one raises no version and has no text. */
 const form = /^---\n(?:(['"])stemwork\1: (?:patch|minor|major)\n---\n\n\S[^]*|---\n*)$/
 
 test('each changeset states the version bump and what changes, so that the release can collect them', () => {

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const width = 120
 
-/** Tables of numbers, which the formatter leaves as they are, and files that are not text. */
+/** Tables of numbers, which the formatter leaves unchanged, and files that are not text. */
 const exempt = [
   'src/core/media/encode/mp3/huffman-codes.ts',
   'src/core/media/encode/mp3/hybrid-filter.ts',
@@ -18,10 +18,10 @@ const exempt = [
 /** A regular expression or an address, which cannot be continued on the next line. */
 const unbreakable = /^\s*(?:\/.*\/[a-z]*,?|['"`]https?:\/\/\S+)$/
 
-/** A line as it is in a page: templates of generated pages escape the backticks of Markdown. */
+/** A line as it is printed on a page: templates of generated pages escape the backticks of Markdown. */
 const printed = (line: string) => line.replaceAll('\\`', '`')
 
-/** The lines of `text`, counted from 1, that are too wide. */
+/** The lines of `text`, numbered from 1, that are too wide. */
 function wideLines(text: string): number[] {
   return text
     .split('\n')

@@ -14,7 +14,7 @@ writeFileSync(
   '{"compilerOptions":{"strict":true,"target":"es2022","module":"nodenext"}}',
 )
 
-/** The rules that `code` breaks under the package's own configuration. */
+/** The rules of the package's own configuration that `code` breaks. */
 function broken(code: string): string[] {
   const file = join(folder, 'planted.ts')
   writeFileSync(file, `declare function save(): Promise<void>\n${code}\nexport {}\n`)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export interface Import {
   from: string
-  /** Path inside `src` for a relative import, else the package's name. */
+  /** Path inside `src` for a relative import, otherwise the package's name. */
   to: string
   typeOnly: boolean
   /** `import()`: loaded on demand. */
@@ -24,7 +24,7 @@ interface WrittenImport extends Pick<Import, 'typeOnly' | 'lazy'> {
 
 const pattern =
   /^\s*(?:import|export)\s+(type\s+)?[^'"]*?from\s+['"]([^'"]+)['"]|^\s*import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
-/** By text: trees differ in a file or two. */
+/** Cached by text: trees differ in a file or two. */
 const known = new Map<string, WrittenImport[]>()
 
 function writtenImports(text: string): WrittenImport[] {
@@ -43,7 +43,7 @@ function writtenImports(text: string): WrittenImport[] {
 export class SourceTree {
   readonly files: ReadonlySet<string>
   readonly imports: readonly Import[]
-  /** Imports of Node.js modules, which are in no other list. */
+  /** Imports of Node.js modules, which no other list contains. */
   readonly nodeImports: Import[] = []
 
   constructor(sources: ReadonlyMap<string, string>) {
@@ -66,7 +66,7 @@ export class SourceTree {
     return [path.replace(/\.js$/, '.ts'), path.replace(/\.js$/, '.tsx')].find((name) => this.files.has(name)) ?? path
   }
 
-  /** Every file that a static import leads to, the entries among them; `withLazy`: also those loaded when needed. */
+  /** Every file that static imports reach, including the entries; `withLazy`: also files loaded on demand. */
   reachableFrom(entries: string | readonly string[], withLazy = false): Set<string> {
     const reached = new Set<string>()
     const waiting = [entries].flat()
@@ -81,8 +81,8 @@ export class SourceTree {
   }
 
   /**
-   * The folders as nodes, and the imports between them. A file that lies beside folders stands for itself:
-   * `core/engine/engine.ts` uses every folder of the engine, and `core/engine/errors.ts` is used by all of them.
+   * The folders as nodes, and the imports between them. A file beside folders is a node: `core/engine/engine.ts` uses
+   * every folder of the engine, and all of them use `core/engine/errors.ts`.
    */
   folderGraph(): Map<string, Set<string>> {
     const withFolders = new Set(['.'])

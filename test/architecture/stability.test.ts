@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The modules that declare what experimental subpaths export, and what else is. */
+/** The modules that declare the exports of experimental subpaths, and other experimental exports. */
 const experimental = [
   'src/live.ts',
   'src/browser/index.ts',

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What `npm run typecheck` checks: all files by one strictness, the pages with a browser's types, what runs in hosts' pages without those of Node.js. */
+/** Files of `npm run typecheck`: all equally strict, pages with browser types, hosts' pages without Node.js types. */
 const projects = ['tsconfig.json', 'tsconfig.console.json', 'tsconfig.browser.json'].map((project) => {
   const fail = ({ messageText }: ts.Diagnostic) => {
     throw new Error(ts.flattenDiagnosticMessageText(messageText, '\n'))
@@ -16,8 +16,8 @@ const projects = ['tsconfig.json', 'tsconfig.console.json', 'tsconfig.browser.js
 })
 
 /**
- * AssemblyScript, which its own compiler checks, the type tests, which `test/package/types.test.ts` compiles
- * against the build, and packages.
+ * Folders checked elsewhere: AssemblyScript by its own compiler, type tests by `test/package/types.test.ts` against the
+ * build; and packages.
  */
 const apart = ['src/core/media/dsp/kernels/assembly', 'test/types', 'test/fixtures', 'test/clients/node_modules'].map(
   (folder) => join(folder, '/'),

@@ -67,7 +67,7 @@ async function transcoded(params: Record<string, unknown>, path = song) {
   return { path: made, details, audio: await readAudio(made), output: outputs.audio }
 }
 
-/** What ffmpeg makes of a file, as floats: one plane per channel. */
+/** A file decoded by ffmpeg, as floats: one plane per channel. */
 function throughFfmpeg(path: string, channels: number, ...args: string[]): Float32Array[] {
   const raw = execFileSync('ffmpeg', ['-v', 'error', '-i', path, ...args, '-f', 'f32le', '-'], { maxBuffer: 2 ** 28 })
   const all = new Float32Array(raw.buffer.slice(raw.byteOffset, raw.byteOffset + raw.byteLength))
@@ -105,7 +105,7 @@ describe('service/loudness', () => {
       await write(six, [planes[0]!, planes[1]!, planes[0]!, planes[1]!, planes[1]!, planes[0]!], rate, '24')
       const mono = join(folder, 'mono.flac')
       await write(mono, [planes[0]!.subarray(0, 4 * rate)], 32_000, 'flac')
-      // A tone that rises evenly, so that the range does not hang on one value more or less.
+      // A tone that rises evenly, so that the range does not depend on a single value.
       const ramp = join(folder, 'ramp.wav')
       const levels = new Float32Array(60 * rate).map((_, i) => 10 ** ((i / rate / 3 - 35) / 20))
       await write(ramp, [levels.map((level, i) => level * Math.sin(i / 7))], rate, '24')
@@ -220,11 +220,11 @@ describe('service/transcode', () => {
       return audio.channels[0]!.map((value, i) => (value - planes[0]![i]!) * 32_768)
     }
     const power = (values: Float32Array) => values.reduce((sum, value) => sum + value * value, 0) / values.length
-    // A rounding error has 1/12 of the square of a step; with triangular dither, three times as much.
+    // A rounding error has a power of 1/12 of a squared step; with triangular dither, three times as much.
     expect(power((await rounded(false)).subarray(0, 5 * rate))).toBeCloseTo(1 / 12, 2)
     expect(power((await rounded(true)).subarray(0, 5 * rate))).toBeCloseTo(1 / 4, 2)
     const { audio } = await transcoded({ format: '16' })
-    // The pause is silent still.
+    // The pause is still silent.
     expect(
       audio.channels[0]!.subarray(Math.round(6.5 * rate), Math.round(6.9 * rate)).every((value) => value === 0),
     ).toBe(true)
@@ -254,7 +254,7 @@ describe('service/transcode', () => {
         fft.close()
         return Float64Array.from({ length: size / 2 }, (_, k) => spectrum[2 * k]! ** 2 + spectrum[2 * k + 1]! ** 2)
       }
-      // White noise of 1/4 of a step squared: the 1/12 of rounding and the 1/6 of the dither.
+      // White noise of 1/4 of a squared step: 1/12 from rounding and 1/6 from the dither.
       const floor = size / 4
       const [dithered, plain] = [await powers(true), await powers(false)]
       for (const overtone of [3, 5, 9]) {
@@ -268,7 +268,7 @@ describe('service/transcode', () => {
       const band = size / 16
       for (let from = 1; from + band < size / 2; from += band)
         expect(Math.abs(10 * Math.log10(mean(from, from + band) / floor))).toBeLessThan(0.5)
-      // The tone itself is there with its level.
+      // The tone itself keeps its level.
       expect(Math.sqrt(dithered[bin]!) / (size / 2)).toBeCloseTo(0.8, 1)
     },
   )

@@ -15,8 +15,8 @@ import { writeWav } from '../separation/tracks.js'
 import { beatScore } from './rendered-piece.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// The weights of Beat This! cannot be had where this library was made. What is tested is all around them: the
-// spectrogram against its definition, the chunks and peaks against those of the authors' code, and a whole job with a
+// The weights of Beat This! were not available where this library was made. The code around them is tested: the
+// spectrogram against its definition, chunks and peaks against those of the authors' code, and a whole job with a
 // network of the same inputs and outputs.
 
 /**
@@ -101,7 +101,7 @@ describe('the chunks', () => {
   ])('of %d frames begin and end where the reference implementation cuts them', async (count, wanted) => {
     const chunks: number[][] = []
     const reader = beatLogitsReader(async (frames, frameCount) => {
-      // The first band is the number of the frame, from 1 on; silence is 0.
+      // The first band holds the number of the frame, starting at 1; silence is 0.
       const numbers = Array.from({ length: frameCount }, (_, i) => frames[128 * i])
       const first = numbers.findIndex((number) => number! > 0)
       chunks.push([numbers[first]! - 1 - first, frameCount])
@@ -139,7 +139,7 @@ describe('the peaks', () => {
 describe('service/analyze with a model of beats', () => {
   const folder = temporaryFolder()
 
-  /** Its logits are how much of a band there is: a beat for any click, the first of a bar for a low one. */
+  /** The logits are the level of a band: a beat for any click, a downbeat for a low one. */
   const clicks: OnnxGraph = {
     inputs: [{ name: 'spectrogram', shape: [1, 'frames', 128] }],
     outputs: [

@@ -13,14 +13,14 @@ const qualities: Record<string, number[]> = {
 const beat = 0.5
 
 interface Part {
-  /** One a bar of four beats; `N` for drums alone. */
+  /** One chord per bar of four beats; `N` for drums alone. */
   chords: string
   /** Default: true. */
   drums?: boolean
   octave?: number
 }
 
-/** Bass, chords and drums, and when each chord sounds. */
+/** A song of bass, chords and drums, and the times of its chords. */
 function song(parts: readonly Part[], { cents = 0 } = {}) {
   const bars = parts.flatMap(({ chords, ...rest }) => chords.split(' ').map((name) => ({ name, ...rest })))
   const { tone, add, random, stream } = canvas(4 * beat * bars.length, cents)
@@ -41,7 +41,7 @@ function song(parts: readonly Part[], { cents = 0 } = {}) {
   return { stream, chords, seconds: 4 * beat * bars.length }
 }
 
-/** The share of the time at which the name is right. */
+/** The share of the time with the right name. */
 function share(expected: readonly { start: number; end: number; name: string }[], found: typeof expected): number {
   let right = 0
   for (const one of expected)
@@ -111,7 +111,7 @@ describe('sections', () => {
     expect([sections[0]?.start, sections.at(-1)?.end]).toEqual([0, seconds])
     let bars = 0
     const borders = parts.map(({ chords }) => (bars += chords.split(' ').length) * 4 * beat)
-    // Two bars, because the last ones of a part may sound like the next part.
+    // Tolerance of two bars: the last bars of a part may sound like the next part.
     for (const { end } of sections)
       expect(Math.min(...borders.map((border) => Math.abs(border - end)))).toBeLessThanOrEqual(8.1 * beat)
   })

@@ -5,7 +5,7 @@ import { analysisRate, spectralFeatures } from '../../src/core/media/analysis/sp
 
 const roots: Record<string, number> = { C: 0, D: 2, E: 4, F: 5, G: 7, A: 9, B: 11 }
 
-/** Chords of two seconds each, their roots in the bass. */
+/** Chords of two seconds each, with their roots in the bass. */
 function chromaOf(chords: string): Chroma {
   const chroma: Chroma = { all: [], bass: [] }
   for (const chord of chords.split(' ')) {

@@ -3,9 +3,9 @@ import type { Speaker } from '../../src/core/media/dsp/audio-stream.js'
 import type { LoudnessCourse } from '../../src/core/media/loudness/loudness-course.js'
 import { type Loudness, LoudnessMeter } from '../../src/core/media/loudness/loudness-meter.js'
 
-// The minimum requirements test signals of EBU Tech 3341 (version 4) and Tech 3342 (version 4), made here from their
-// descriptions. Cases 7 and 8 of the first, 5 and 6 of the second are recordings of programmes, which are not free to
-// pass on.
+// The minimum requirements test signals of EBU Tech 3341 (version 4) and Tech 3342 (version 4), generated from their
+// descriptions. Cases 7 and 8 of the first, 5 and 6 of the second are recordings of programmes, which may not be
+// redistributed.
 
 const stereo: Speaker[] = ['left', 'right']
 const surround: Speaker[] = ['left', 'right', 'centre', 'lfe', 'surroundLeft', 'surroundRight']
@@ -20,16 +20,16 @@ function segment(seconds: number, level: number): Segment {
   return { seconds, levels: [level, level] }
 }
 
-/** A 1 kHz tone that goes on through the segments, or one of another frequency. */
+/** Measures a tone (default: 1 kHz) that continues through the segments. */
 function measure(segments: readonly Segment[], speakers = stereo, { rate = 48_000, hertz = 1000 } = {}): Loudness {
   const meter = new LoudnessMeter(rate, speakers)
   let position = 0
   for (const { seconds, levels } of segments) {
     const end = position + Math.round(seconds * rate)
-    // Blocks of an odd size, so that no step begins where a block does.
+    // Blocks of an odd size, so that no step begins at the start of a block.
     while (position < end) {
       const length = Math.min(7919, end - position)
-      // One plane for all channels of a level: the tests are as long as the standard wants them.
+      // One plane for all channels of a level: the standard's tests are long.
       const tones = new Map<number, Float32Array>()
       for (const level of levels) {
         const amplitude = 10 ** (level / 20)
@@ -51,7 +51,7 @@ function expectNear(value: number, expected: number, tolerance = 0.1): void {
   expect(Math.abs(value - expected), `${value} should be ${expected}`).toBeLessThanOrEqual(tolerance)
 }
 
-/** The highest short-term loudness until a moment. */
+/** The highest short-term loudness until the given time. */
 function maxUntil(course: LoudnessCourse, seconds: number): number {
   const values = course.shortTerm.slice(0, Math.ceil(seconds / course.intervalSeconds))
   return Math.max(...values.filter((value) => !Number.isNaN(value)))
@@ -108,7 +108,7 @@ describe('a loudness meter, EBU Tech 3341', () => {
       return [segment(i * 0.15, -200), segment(3, -38 + i), segment(1, -200)]
     }).flat()
     const { course } = measure(parts, stereo, { rate: 16_000 })
-    // A tone is the loudest so far from its end on.
+    // A tone is the loudest so far once it has ended.
     for (const [i, start] of starts.entries()) expectNear(maxUntil(course, start + i * 0.15 + 3.5), -38 + i)
   })
 
@@ -158,7 +158,7 @@ describe('a loudness meter, EBU Tech 3341', () => {
     expect(truePeak).toBeLessThan(expected + 0.2)
   })
 
-  // A period of rate / 4 at full scale inside a tone of rate / 6, made at four times the rate.
+  // A period of rate / 4 at full scale inside a tone of rate / 6, generated at four times the rate.
   it.each([0, 1, 2, 3])('cases 20 to 23: finds a single peak between samples, %d quarters of one away', (offset) => {
     const length = 4 * 48_000
     const [period, middle] = [16, length / 2]
@@ -243,13 +243,13 @@ describe('a loudness meter', () => {
   })
 
   it('finds every true peak that interpolating all samples finds', () => {
-    // Noise with a slow swell, so that most runs of samples are left out.
+    // Noise with a slow swell, so that most runs of samples are skipped.
     let seed = 1
     const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647 - 0.5
     const noise = new Float32Array(48_000).map((_, i) => random() * Math.sin((Math.PI * i) / 48_000) ** 4)
     const whole = new LoudnessMeter(48_000, ['mono'])
     whole.add([noise])
-    // With blocks of 16 samples no run is left out by its own level alone.
+    // With blocks of 16 samples, no run is skipped by its own level alone.
     const small = new LoudnessMeter(48_000, ['mono'])
     for (let from = 0; from < noise.length; from += 16) small.add([noise.subarray(from, from + 16)])
     expect(whole.finish().truePeak).toBe(small.finish().truePeak)

@@ -21,7 +21,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 const { audio: band, beats, downbeats, seconds } = rendered({ bpm: 100, key: 'A minor', beatsPerBar: 4, bars: 12 })
-/** Where the voice sings, in seconds. */
+/** Times at which the voice sings, in seconds. */
 const sung = [
   [3.4, 5.6],
   [5.9, 8.2],
@@ -37,7 +37,7 @@ const lines = [...words, ...chorus]
 
 const folder = temporaryFolder()
 let song: string
-/** The left channel is the voice, the right one all others: the model says so. */
+/** A model that takes the left channel as the voice and the right one as everything else. */
 let model: string
 beforeAll(async () => {
   const count = Math.round(seconds * rate)
@@ -160,7 +160,7 @@ describe('service/practice', () => {
     expect(timed.map(({ text }) => text)).toEqual(lines)
     for (const [index, { start }] of timed.entries()) expect(Math.abs(start - sung[index]![0])).toBeLessThan(0.1)
     expect(lrc).toMatch(/^\[ti:River\]\n\[ar:The Generators\]\n\[length:00:30\.80\]\n/)
-    // Nothing is on the screen between the verses.
+    // The screen is empty between the verses.
     expect(lrc).toMatch(/^\[00:1[01]\.\d\d\]$/m)
   })
 
@@ -239,7 +239,7 @@ async function tagsByFormat(tags: AudioTags): Promise<Partial<Record<OutputForma
   return Object.fromEntries(await Promise.all(found))
 }
 
-/** What the ID3 tag of a WAV file says, before audio of MP3: beside other tags of WAV, ffprobe leaves it out. */
+/** Fields of a WAV file's ID3 tag, read as an MP3 file's: beside other tags of WAV, ffprobe ignores it. */
 async function id3OfWav(path: string): Promise<Record<string, string>> {
   const wav = await readFile(path)
   const at = wav.lastIndexOf('id3 ')

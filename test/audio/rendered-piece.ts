@@ -7,9 +7,9 @@ export interface Piece {
   beatsPerBar: 3 | 4
   bars: number
   drums?: boolean
-  /** On every half beat. Default: true, if there are drums. */
+  /** A hi-hat on every half beat. Default: true, if there are drums. */
   hats?: boolean
-  /** How far above 440 Hz the piece is tuned. */
+  /** Tuning above 440 Hz. */
   cents?: number
 }
 
@@ -17,8 +17,8 @@ const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 const rate = 22_050
 
 /**
- * A piece of drums, bass, chords and a melody of the scale, and where its beats are. A second of silence is on both
- * sides.
+ * A piece of drums, bass, chords and a melody in the scale, with the times of its beats. A second of silence is on
+ * both sides.
  */
 export function rendered({ bpm, key, beatsPerBar, bars, drums = true, hats = true, cents = 0 }: Piece) {
   const [tonic = 'C', mode] = key.split(' ')
@@ -68,7 +68,7 @@ export function canvas(seconds: number, cents = 0) {
     const from = Math.round(start * rate)
     for (let i = 0; i < length * rate && from + i < audio.length; i++) audio[from + i]! += sample(i / rate)
   }
-  /** Chords recur. */
+  /** Tones are cached, because chords recur. */
   const tones = new Map<string, Float32Array>()
   const tone = (start: number, length: number, midi: number, level: number) => {
     const name = `${length} ${midi}`
@@ -102,7 +102,7 @@ function toneOf(seconds: number, hertz: number): Float32Array {
   return samples
 }
 
-/** The F-measure of found times; one within 70 ms of a true time is a hit. */
+/** The F-measure of detected times; a time within 70 ms of a true one is a hit. */
 export function beatScore(found: readonly number[], beats: readonly number[]): number {
   const free = new Set(beats)
   let hits = 0

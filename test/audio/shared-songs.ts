@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Songs under CC0 that lie beside some checkouts and are in no package. Tests with them are skipped, and counted,
- * elsewhere.
+ * CC0 songs that lie beside some checkouts and are in no package. Elsewhere, their tests are skipped and
+ * counted.
  */
 const folder = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))
 

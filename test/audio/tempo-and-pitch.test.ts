@@ -27,7 +27,7 @@ async function result(plane: Float32Array, stretching: Stretching): Promise<Floa
   return Float32Array.from(output)
 }
 
-/** Frequency of a tone, from the first and the last of its rising zeros. */
+/** Frequency of a tone, from its first and last rising zero crossings. */
 function hertzOf(samples: Float32Array): number {
   const zeros: number[] = []
   for (let i = 1; i < samples.length; i++) {
@@ -79,7 +79,7 @@ describe('tempo and pitch', () => {
         return Math.max(most, Math.abs(value - all))
       }, 0)
     expect(distance(parts)).toBeLessThan(1e-4)
-    // Each on its own, their phases would differ.
+    // Processed separately, their phases would differ.
     expect(distance(stems.map((stem) => made([stem])[0]!))).toBeGreaterThan(0.05)
   })
 

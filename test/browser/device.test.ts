@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
 
 const decodedByBrowser = 'stereo.mp3 no-xing.mp3 mono.mp3 stereo.m4a fragmented.m4a stereo.opus vorbis.ogg'.split(' ')
 
-/** What the page has of the package, and of what it returns here. */
+/** Functions of the package in the page, and the parts of their results used here. */
 interface Device {
   separate(file: unknown, options?: object): Promise<Separated>
 }
@@ -30,15 +30,15 @@ interface Input {
   files: Iterable<unknown>
 }
 
-/** What happens to the separation in the page, besides its file. */
+/** Settings of a separation in the page, besides its file. */
 interface Settings {
-  /** Cancels with the first progress. */
+  /** Cancels at the first progress. */
   cancels?: boolean
-  /** Cancels before it can have begun. */
+  /** Cancels before the separation can have begun. */
   cancelsAtOnce?: boolean
 }
 
-/** What a test uses of a page's globals. */
+/** Globals of a page that a test uses. */
 interface PageScope {
   device: Device
   navigator: { storage: { getDirectory(): Promise<PageFolder> } }
@@ -56,7 +56,7 @@ interface PageFolder {
   }>
 }
 
-/** How it ended: with files, in Base64, or with an error. */
+/** The outcome: files in Base64, or an error. */
 interface Ended {
   stems?: Record<string, string>
   warnings?: string[]
@@ -67,14 +67,14 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   let host: StaticHost
   let browser: Browser
   const folder = temporaryFolder()
-  /** What the pages wrote to their consoles. */
+  /** Messages that the pages wrote to their consoles. */
   const complaints: string[] = []
   const path = (name: string) => join(folder, name)
 
   beforeAll(async () => {
     const rate = 44_100
     await writeWav(path('song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
-    // Of several segments, so that its first progress is not its end.
+    // Several segments long, so that the first progress is not the last.
     await writeWav(path('long.wav'), [sine(40 * rate, 440, rate, 0.4), noise(40 * rate)], rate, '16')
     ;[host, browser] = await Promise.all([startHost(), openBrowser(optimizingLittle)])
   })
@@ -121,7 +121,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     }, settings)
   }
 
-  /** The files that are left in the browser's private file system. */
+  /** The files that remain in the browser's private file system. */
   function filesLeft(page: Page): Promise<string[]> {
     return page.evaluate(async () => {
       const { storage } = (globalThis as unknown as { navigator: { storage: { getDirectory(): Promise<Folder> } } })
@@ -141,7 +141,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     })
   }
 
-  /** The same stems by the server, with WebAssembly. */
+  /** The same stems separated by the server, with WebAssembly. */
   async function serverStems(file: string): Promise<Record<string, Buffer>> {
     const outputs = { vocals: path('vocals.wav'), accompaniments: path('accompaniments.wav') }
     await separate(file, { outputs, runtime: 'wasm', threads: 1 })
@@ -170,7 +170,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
       expect(warnings).toEqual([])
       const expected = Object.values(await serverStems(file)).map(samplesOf)
       const found = ['vocals', 'accompaniments'].map((stem) => samplesOf(Buffer.from(stems?.[stem] ?? '', 'base64')))
-      // What the decoders make differs by two steps of 16 bits at most, and so do the stems.
+      // The decoders' outputs differ by at most two 16-bit steps, and so do the stems.
       expect(found.map((samples) => samples.length)).toEqual(expected.map((samples) => samples.length))
       const sum = ([vocals, accompaniments]: Float32Array[]) => vocals!.map((value, i) => value + accompaniments![i]!)
       expect(mostSteps(sum(expected), sum(found))).toBeLessThanOrEqual(2)
@@ -275,7 +275,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   )
 })
 
-/** The largest difference of two WAV files of 16 bits. */
+/** The samples of a 16-bit WAV file. */
 function samplesOf(wav: Buffer): Float32Array {
   return Float32Array.from({ length: (wav.length - 44) / 2 }, (_, i) => wav.readInt16LE(44 + 2 * i))
 }

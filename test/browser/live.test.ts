@@ -19,7 +19,7 @@ const assets = {
   liveProcessor: '/stemwork/dist/browser/live-processor.js',
 }
 
-/** What the pages have of the package. */
+/** Functions of the package in the pages. */
 interface Device {
   separateStream(source: unknown, options: object): AsyncIterable<{ stems: Record<string, Float32Array[]> }>
   createLiveNode(context: unknown, options: object): Promise<LiveNode>
@@ -54,7 +54,7 @@ interface AudioPage {
   ChannelSplitterNode: new (context: unknown, options: object) => AudioNodes
 }
 
-/** Samples for a page, or of one, as text: as numbers, each of them is looked at on its way. */
+/** Samples to or from a page, as text: numbers would each be inspected on the way. */
 const textOf = (samples: Float32Array) =>
   Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength).toString('base64')
 const samplesOf = (text: string) => new Float32Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer)
@@ -71,7 +71,7 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     browser = await openBrowser(
       optimizingLittle,
       '--autoplay-policy=no-user-gesture-required',
-      // A beep in place of a microphone, and a tab that is chosen.
+      // A beep replaces the microphone, and a tab is chosen.
       '--use-fake-device-for-media-stream',
       '--use-fake-ui-for-media-stream',
       '--auto-accept-this-tab-capture',
@@ -123,7 +123,7 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     const plane = noise(3 * rate)
     const page = await openPage(host.base)
     await page.waitForFunction('globalThis.device')
-    // Rendered as fast as it goes, so that next to everything is late.
+    // Rendered at full speed, so that nearly everything is late.
     const { sum, latencySeconds, lateSeconds } = await page.evaluate(
       async ({ text, sampleRate, given }) => {
         const web = globalThis as unknown as AudioPage
@@ -146,7 +146,7 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
         live.close()
         await live.ended
         const { latencySeconds } = live
-        // What the audio thread has posted comes in its order, but by a way of its own.
+        // Messages of the audio thread arrive in order, but on a separate channel.
         const isTold = () => lateSeconds > samples.length / sampleRate - latencySeconds - 0.1
         for (let tries = 0; tries < 1000 && !isTold(); tries++) await new Promise((resolve) => setTimeout(resolve, 10))
         const sum = new web.Uint8Array(rendered.getChannelData(0).buffer).toBase64()

@@ -26,7 +26,7 @@ const script = "import * as device from '/stemwork/dist/browser/index.js'\ngloba
 
 export interface StaticHost {
   base: string
-  /** Bytes of the bodies that were sent, by path. */
+  /** Bytes of the response bodies sent, by path. */
   sent: Map<string, number>
   close(): Promise<void>
 }
@@ -34,8 +34,8 @@ export interface StaticHost {
 const compressed = new Map<string, Buffer>()
 
 /**
- * Serves a page and the package's files from one origin, compressed as browsers ask for, under a policy that forbids
- * everything that is not needed.
+ * Serves a page and the package's files from one origin, compressed as browsers request, under a policy that forbids
+ * everything unnecessary.
  */
 export async function startHost(missing: readonly string[] = []): Promise<StaticHost> {
   const sent = new Map<string, number>()
@@ -61,12 +61,12 @@ export async function startHost(missing: readonly string[] = []): Promise<Static
   return {
     base: `http://localhost:${(server.address() as AddressInfo).port}`,
     sent,
-    // A browser opens connections in advance, which count as active even before any request on them.
+    // A browser opens connections in advance, which count as active even before they carry a request.
     close: () => new Promise((resolve) => (server.close(() => resolve()), server.closeAllConnections())),
   }
 }
 
-/** At a compression level that takes hardly any time. */
+/** Compresses at a level that takes hardly any time. */
 function compress(key: string, content: Buffer, encoding: 'br' | 'gzip'): Buffer {
   const known = compressed.get(key)
   if (known) return known

@@ -7,7 +7,7 @@ import { writeSharesModel } from '../models/shares-model.js'
 import { command } from './stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-/** The documented commands of demucs 4.0.1 and audio-separator 0.47.1, and the trees of files that they write. */
+/** The documented commands of demucs 4.0.1 and audio-separator 0.47.1, and the file trees that they write. */
 
 const mp3 = fileURLToPath(new URL('../fixtures/audio/stereo.mp3', import.meta.url))
 
@@ -24,7 +24,7 @@ beforeEach(async () => {
   await copyFile(mp3, join(folder, 'my music/my favorite track.mp3'))
 })
 
-/** The files that a command wrote, beside those that were there. */
+/** The files that a command wrote, without its inputs. */
 async function filesOf(args: string[]): Promise<string[]> {
   const { status, stderr } = await command(['as', ...args], folder)
   expect({ status, stderr }).toEqual({ status: 0, stderr: expect.any(String) })

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const folder = temporaryFolder()
 beforeAll(async () => {
-  // A tone of -20 dBFS in both channels has -20 LUFS.
+  // A tone of -20 dBFS in both channels measures -20 LUFS.
   const tone = Float32Array.from({ length: 48_000 }, (_, i) => 0.1 * Math.sin((2 * Math.PI * 1000 * i) / 48_000))
   await writeWav(join(folder, 'song.wav'), [tone, tone], 48_000)
 })
@@ -151,7 +151,7 @@ test('a second signal ends a command at once, and its unfinished files are remov
   while ((await unfinished()).length === 0) await delay(1)
   run.kill('SIGINT')
   run.kill('SIGTERM')
-  // The system delivers the two in any order.
+  // The system delivers the two signals in any order.
   expect([130, 143]).toContain((await run.finished()).status)
   expect(await unfinished()).toEqual([])
   expect(await readdir(folder)).not.toContain('stopped.wav')

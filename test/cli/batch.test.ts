@@ -50,8 +50,8 @@ async function separate(...args: string[]) {
 }
 
 /**
- * Makes the process send itself a signal when its first song is done, and no other, for a second Ctrl-C ends it at
- * once: from outside, a busy machine might do it too late.
+ * Makes the process send itself a signal when its first song is done, and only then, because a second Ctrl-C ends it at
+ * once. Sent from outside, the signal might be late on a busy machine.
  */
 function endingAtFirstResult(signal: NodeJS.Signals): Record<string, string> {
   const code = `const write = process.stderr.write
@@ -97,7 +97,7 @@ describe('separating a folder', () => {
     const before = await finishedInputs()
     expect(before.length).toBeGreaterThanOrEqual(1)
     expect(before.length).toBeLessThan(6)
-    // A song that was not finished may have left one of its files.
+    // An unfinished song may have left one of its files.
     const isFinished = (name: string) => before.some((input) => input.endsWith(`/${name.split(' - ')[0]}.flac`))
     const inodesOf = (names: string[]) =>
       Promise.all(names.filter(isFinished).map(async (name) => (await stat(join(out, name))).ino))
@@ -183,7 +183,7 @@ describe('separating a folder', () => {
   it('does a song again if its file, results or options have changed, and overwrites only its own files', async () => {
     for (const name of ['a', 'b', 'c']) await song(join(songs, `${name}.flac`))
     expect((await separate()).counts).toEqual([3, 0, 0])
-    // Another time, and nothing else.
+    // Only the modification time differs.
     await utimes(join(songs, 'a.flac'), 1_000_000, 1_000_000)
     await song(join(songs, 'b.flac'))
     await writeFile(join(out, 'c - vocals.wav'), 'half')

@@ -34,7 +34,7 @@ describe('completion', () => {
     expect(status).toBe(0)
     for (const name of Object.keys(commands)) expect(stdout).toContain(name)
     if (!hasProgram(shell)) return context.skip(`no ${shell}`)
-    // A file: fish cannot read the socket that Node passes as standard input.
+    // A file, because fish cannot read the socket that Node.js passes as standard input.
     const file = join(tmpdir(), `stemwork-completion-${process.pid}.${shell}`)
     writeFileSync(file, stdout)
     const read = spawnSync(shell, [...check, file], { encoding: 'utf8' })
@@ -71,7 +71,7 @@ describe('the help of an action', () => {
         expect(actionHelp(name, loaded, action, 1000)).toContain(description)
         count++
       }
-      // What the usage line offers has a help of its own.
+      // Every action that the usage line offers has its own help.
       const offered = /<([a-z-]+(?: \| [a-z-]+)+)>/.exec(loaded.usage)?.[1]?.split(' | ') ?? []
       if (loaded.actions) expect(Object.keys(loaded.actions)).toEqual(expect.arrayContaining(offered))
     }

@@ -15,7 +15,7 @@ const key = 'a-key-from-the-configuration'
 const place = temporaryFolder()
 
 let folders = 0
-/** A folder with these files. */
+/** Makes a folder with these files. */
 async function folderWith(files: Record<string, string>): Promise<string> {
   const folder = join(place, String(folders++))
   await mkdir(folder)
@@ -36,7 +36,7 @@ describe('a configuration file', () => {
     expect((await ask('/console', key)).status).toBe(404)
     service.kill('SIGINT')
     expect((await service.finished()).status).toBe(0)
-    // The commands that look into a service read the same file, and leave alone what is none of their options.
+    // Commands that inspect a service read the same file, and ignore entries that are not among their options.
     const { status, stdout } = await command(['keys', 'list', '--json'], folder)
     expect(status).toBe(0)
     expect(stdout.match(/"id":"own-/g)).toHaveLength(2)
@@ -62,7 +62,7 @@ describe('a configuration file', () => {
   })
 
   test('may have another name, and be JSON', async () => {
-    // As some editors begin files.
+    // Some editors begin files with a byte-order mark.
     const mark = '\uFEFF'
     const folder = await folderWith({ 'other.json': `${mark}{ "data": "elsewhere" }` })
     const made = await command(['keys', 'create', '--config', 'other.json'], folder)

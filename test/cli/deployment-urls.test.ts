@@ -41,7 +41,7 @@ describeWith('URLs of a deployment', { postgres, redis }, (servers) => {
       const [first, second] = deployments
       await first?.parts.jobs.create(sampleJob())
       expect([await first?.parts.jobs.count({}), await second?.parts.jobs.count({})]).toEqual([1, 0])
-      // The server's compiler is off on the connections of a deployment.
+      // The server's JIT compiler is off on the connections of a deployment.
       await pool.query(`ALTER TABLE ${names[0]}.applications ADD COLUMN jit text DEFAULT current_setting('jit')`)
       await first?.parts.applications.putApplication({ id: 'a', name: 'A', createdAt: 0, webhook: null })
       expect((await pool.query(`SELECT jit FROM ${names[0]}.applications`)).rows).toEqual([{ jit: 'off' }])

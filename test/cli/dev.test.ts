@@ -5,7 +5,7 @@ import { createClient } from '../../src/client/client.js'
 import { Stemwork, stemwork } from './stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-/** Three services start, one after the other, each with its model. */
+/** Three services start, one after another, and each loads its model. */
 vi.setConfig({ testTimeout: 240_000 })
 
 const [library, zod] = ['../../dist/index.js', '../../node_modules/zod/index.js'].map((path) =>
@@ -16,7 +16,7 @@ beforeAll(async () => {
   await mkdir(join(folder, 'workflows'))
 })
 
-/** @param last what the second step does */
+/** @param last code of the second step */
 const workflow = (last: string) => `import { appendFile } from 'node:fs/promises'
 import { defineWorkflow } from '${library}'
 import { z } from '${zod}'
@@ -38,7 +38,7 @@ test('reloads a folder on each change: jobs continue with the new code, errors h
     const client = createClient({ baseUrl, apiKey })
     const { id } = await client.createJob({ workflow: 'service/greet', params: {} })
     await dev.printed('stderr', /step done .*"step":"first","seconds":/)
-    // Its endless loop is in a process of its own: the service answers.
+    // The endless loop is in a separate process, so the service answers.
     expect((await client.getJob(id)).status).toBe('STARTED')
 
     await write(`${workflow('1')}}`)

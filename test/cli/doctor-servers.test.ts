@@ -9,7 +9,7 @@ import { startS3Server } from '../servers/s3-server.js'
 import { command, Stemwork } from './stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// Real servers that refuse, and ports on which nothing listens.
+// Real servers that refuse connections, and ports without a listener.
 vi.setConfig({ testTimeout: 120_000 })
 
 const place = temporaryFolder()

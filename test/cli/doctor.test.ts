@@ -6,7 +6,7 @@ import { blobs, examine, type Finding, folder, jobStore, nodeVersion } from '../
 import { command, stemwork } from './stemwork.js'
 import { folderOfEachTest } from '../temporary-folder.js'
 
-// Each call loads a network in a process of its own.
+// Each call loads a network in a separate process.
 vi.setConfig({ testTimeout: 180_000 })
 
 const place = folderOfEachTest()

@@ -12,13 +12,13 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 const folder = temporaryFolder()
-/** Takes half of everything for vocals, so that every score can be worked out by hand. */
+/** A model that takes half of everything for vocals, so that every score can be computed by hand. */
 let half: string
 let silent: string
 let scratch: string
 const before = process.env.TMPDIR
 const a = {
-  // Nobody sings in the second of three seconds.
+  // No voice in the second of three seconds.
   vocals: [1, 2].map((seed) => noise(3 * rate, seed).map((value, i) => (Math.floor(i / rate) === 1 ? 0 : 0.4 * value))),
   accompaniments: [3, 4].map((seed) => noise(3 * rate, seed).map((value, i) => (i < rate ? 0.8 : 0.5) * value)),
 }
@@ -63,7 +63,7 @@ function restOfB(): Float32Array[] {
   return b.other.map((plane) => plane.map((value, i) => value + b.drums[0]![i]! + b.bass[0]![i]!))
 }
 
-/** The definitions, written once more. */
+/** The definitions, implemented independently. */
 function ratio(s: Float32Array[], e: (channel: number, i: number) => number, from = 0, to = s[0]!.length): number {
   let [signal, error] = [0, 0]
   s.forEach((plane, channel) => {
@@ -127,7 +127,7 @@ describe('stemwork evaluate', () => {
     }
     expect(scores.falseVocals).toBeCloseTo(20 * Math.log10(0.5), 2)
     expect(scores.sumError).toBeLessThan(1e-6)
-    // Three quarters of a half and a quarter of nothing.
+    // Three quarters of one half and a quarter of nothing.
     expect(ensemble.vocals.uSdr).toBeCloseTo(
       ratio(a.vocals, (channel, i) => 0.375 * mixture(channel, i)),
       2,
@@ -228,7 +228,7 @@ describe('stemwork evaluate', () => {
     const { status, stdout, stderr } = await run.finished()
     expect({ status, stdout }).toEqual({ status: 130, stdout: '' })
     expect(stderr).toContain('Stopped; unfinished files were removed.')
-    // onnxruntime leaves files of its own.
+    // onnxruntime leaves its own files.
     expect((await readdir(scratch)).filter((name) => name.startsWith('stemwork'))).toEqual([])
   })
 })

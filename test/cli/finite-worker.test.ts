@@ -82,7 +82,7 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
     await expect.poll(holder, { timeout: 30_000 }).toBe((await names()).find((name) => name !== drained))
     expect(await engine.get(id)).toMatchObject({ lapses: 0, shutdownRequeues: 1 })
     expect((await workers('drain', 'nobody')).status).not.toBe(0)
-    // Nobody is left but the drained one.
+    // Only the drained worker is left.
     await engine.delete(id)
     second.kill('SIGTERM')
     await second.finished()
@@ -101,7 +101,7 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
       const process = worker(end)
       await expect.poll(async () => (await engine.get(id))?.stage, { timeout: 30_000, interval: 100 }).toBe('begin')
       process.kill('SIGTERM')
-      // Nothing has ended, and it says so.
+      // No job has ended, and the worker reports that.
       expect(await process.finished()).toMatchObject({ stdout: expect.stringContaining('0 jobs ended') })
       expect(await engine.get(id)).toMatchObject({
         status: 'QUEUED',

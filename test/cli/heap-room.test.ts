@@ -6,7 +6,7 @@ import { growth } from '../../src/cli/service/heap-room.js'
 const run = promisify(execFile)
 const mebibyte = 1024 ** 2
 
-/** With 150 MiB alive, makes 900 MiB of garbage that outlives the small collections, and says how large it all became. */
+/** Keeps 150 MiB alive, makes 900 MiB of garbage that survives minor collections, and prints the peak of the heap. */
 const program = `
   (await import('${new URL('../../build/cli/service/heap-room.js', import.meta.url).href}')).keepHeapRoom()
   const objects = (count) => Array.from({ length: count }, (_, n) => ({ n, text: [n] }))
@@ -24,7 +24,7 @@ const program = `
   }
   console.log(JSON.stringify({ alive: alive.length, peak }))`
 
-// 650 to 1,000 MiB without it.
+// Without the heap room, it is 650 to 1,000 MiB.
 test('a service with much in its heap does not let as much garbage gather again', async () => {
   const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program])
   const { peak } = JSON.parse(stdout) as { peak: number }

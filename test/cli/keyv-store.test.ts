@@ -51,7 +51,7 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     const [first, second] = await Promise.all(services.map((service) => service.finished()))
     expect(outcomes.filter((outcome) => outcome === 'runs')).toHaveLength(1)
     expect(`${first?.stderr}${second?.stderr}`).toMatch(/The service \S+ runs on this store/)
-    // It ended well, and another may begin.
+    // The service ended cleanly, so another one may begin.
     expect(await command(['schedule', 'resume', '--store', redis.url])).toMatchObject({ status: 0 })
   })
 
@@ -65,7 +65,7 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
       const client = (await store.getClient()) as Record<'get' | 'set' | 'del', (...words: string[]) => unknown>
       const owner = await client.get('stemwork:owner')
       expect(owner).toEqual(expect.stringContaining(`:${service.child.pid}#`))
-      // As its time would have passed.
+      // As if the lock had expired.
       await client.del('stemwork:owner')
       await expect.poll(() => client.get('stemwork:owner'), { timeout: 30_000 }).toBe(owner)
 
@@ -89,7 +89,7 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     onTestFinished(() => service.kill('SIGKILL'))
     await silent
     service.kill('SIGTERM')
-    // Without having waited for an answer as long as it would.
+    // It did not wait for its full answer timeout.
     expect(await service.finished()).toMatchObject({ status: 143, stderr: '' })
     await proxy.close()
   })
@@ -102,10 +102,10 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     onTestFinished(() => service.kill('SIGKILL'))
     await proxy.silence()
     service.kill('SIGTERM')
-    // Not as long as for a part that does not close: that would be said.
+    // Closing took less than the time limit for a part; otherwise it would be logged.
     expect((await service.finished()).stderr).not.toContain('did not close within')
     await proxy.close()
-    // It could not give back its lock.
+    // The service could not release its lock.
     const store = new KeyvRedis(redis.url)
     const client = (await store.getClient()) as { del(key: string): Promise<unknown> }
     await client.del('stemwork:owner')

@@ -10,7 +10,7 @@ import { folderOfEachTest } from '../temporary-folder.js'
 const app = 'app-1'
 const data = folderOfEachTest()
 
-/** Something done with a host's engine on the data folder. */
+/** Does work with a host's engine on the data folder. */
 async function withHost(settings: EngineSettings, work: (engine: ReturnType<typeof createEngine>) => Promise<void>) {
   const { jobs, applications, close } = sqliteStores({ path: join(data, 'stemwork.db') })
   const blobs = fsBlobs({ directory: join(data, 'blobs') })
@@ -71,7 +71,7 @@ test('the limits of an application are set, shown with its usage, and removed', 
       app,
       name: 'Tapes',
       own: { maxQueuedJobs: 5, bytes: 0 },
-      // The last host had no figures but the default.
+      // The last host had only the default limits.
       effective: { maxQueuedJobs: 5, bytes: 0 },
       used: { jobs: 2, audioSeconds: 0, bytes: 0 },
       revision: expect.stringMatching(/^[0-9a-f]{16}$/),

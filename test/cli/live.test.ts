@@ -16,17 +16,17 @@ const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const rate = 44_100
 
 const folder = temporaryFolder()
-/** Its vocals are the mixture. */
+/** A model whose vocals are the mixture. */
 let identity: string
 beforeAll(async () => {
   identity = await writeModel(join(folder, 'identity'), maskNetwork())
 })
 
-/** A process with pipes on all sides. */
+/** A process with piped standard streams. */
 function live(args: readonly string[]) {
   const child = spawn(process.execPath, [main, 'live', '--model', identity, ...args])
   const [stdout, stderr] = [buffer(child.stdout), text(child.stderr)]
-  // A test may close it.
+  // A test may close this stream.
   stdout.catch(() => undefined)
   return { child, stdout, stderr, status: once(child, 'close').then(([status]) => status as number | null) }
 }
@@ -38,7 +38,7 @@ test('a WAV file comes out as a WAV file of the same length, with the requested 
   const found = wav.fromWav(await stdout)
   expect([await status, await stderr]).toEqual([0, ''])
   for (const [channel, plane] of planes.entries())
-    // 16 bits, twice.
+    // Rounded to 16 bits twice.
     expect(maxDifference(found[channel]!.subarray(0, rate), plane.subarray(0, rate))).toBeLessThan(1e-3)
   expect(found.map(({ length }) => length)).toEqual([2 * rate, 2 * rate])
 })
@@ -61,7 +61,7 @@ test('raw samples come out raw, and a signal of vocals alone leaves no accompani
   expect(await status).toBe(0)
   const found = new Float32Array(new Uint8Array(bytes).buffer)
   expect(found).toHaveLength(samples.length)
-  // The filters of the two changes of rate leave nothing above 20 kHz.
+  // The filters of the two rate conversions remove everything above 20 kHz.
   const power = (values: Float32Array) => values.reduce((sum, value) => sum + value * value, 0)
   expect(power(found.subarray(4800, -4800))).toBeLessThan(0.25 * power(samples))
 })
@@ -88,7 +88,7 @@ test('a machine that stalls passes the input through, and a message says so', as
     }
     child.stdin.end()
   })()
-  // It is most likely waiting for an estimate.
+  // The process is most likely waiting for an estimate.
   while (!said.includes('too slow')) {
     child.kill('SIGSTOP')
     await delay(1000)

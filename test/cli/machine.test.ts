@@ -14,7 +14,7 @@ describe('on a Node that is too old, the command line', () => {
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   })
 
-  // What is imported is linked before anything runs: one name that the old Node lacks, and nothing is said but that.
+  // Imports are linked before anything runs: a single name missing in old Node.js would replace the message.
   it('loads nothing before it has checked the version', async () => {
     const main = new URL('../../dist/cli/main.js', import.meta.url)
     const imports = async (file: URL) =>

@@ -20,13 +20,13 @@ beforeEach(() => {
   cache = join(folder, `cache-${++count}`)
 })
 
-/** What is in no way set; the mirror has nothing, so that no test downloads anything. */
+/** An environment that sets nothing; the mirror is empty, so that no test downloads anything. */
 function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^(CI|STEMWORK_.*)$/.test(name))
   return { ...Object.fromEntries(own), STEMWORK_MODELS: cache, STEMWORK_MODEL_MIRROR: folder, ...more }
 }
 
-/** A command at a terminal of its own, where somebody types the answer as soon as there is a question. */
+/** Runs a command at a pseudo-terminal, where the answer is typed as soon as the question appears. */
 function atTerminal(answer: string, env: Record<string, string> = {}, args = ['separate', 'no-song.wav']) {
   const command = [process.execPath, main, ...args].map((word) => `'${word}'`).join(' ')
   const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: folder, env: environment(env) })

@@ -18,7 +18,7 @@ let mixture: Float32Array[]
 let server: Server
 let url: string
 const song = () => join(folder, 'song.wav')
-/** Where the length is not the point. */
+/** For tests in which the length does not matter. */
 const briefSong = () => join(folder, 'brief.wav')
 const part = (seconds: number) =>
   wav.toWav(
@@ -80,7 +80,7 @@ describe('stemwork separate', () => {
       const childrenOf = () => readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').then((text) => text.split(' '))
       let hasEnded = false
       const ended = running.finished().finally(() => (hasEnded = true))
-      // As often as possible: on a busy machine, a child may have ended when it is looked at.
+      // As often as possible: on a busy machine, a child may have ended before it is inspected.
       const seen = new Set<number>()
       while (!hasEnded) {
         const children = await childrenOf().catch(() => [])
@@ -88,7 +88,7 @@ describe('stemwork separate', () => {
           try {
             seen.add(getPriority(Number(child)))
           } catch {
-            // It has ended.
+            // The process has ended.
           }
         }
         await delay(5)
@@ -121,7 +121,7 @@ describe('stemwork separate', () => {
   })
 
   it('prints JSON with --json; --format 24 writes 24-bit files in a folder named like the song', async () => {
-    // As macOS writes it: the accent is a character of its own.
+    // As macOS writes it: the accent is a separate character.
     const file = "Beyonce\u{301} & I (don't) \u{1F3B5}.wav"
     await writeFile(join(folder, file), part(2))
     const { status, stdout } = await stemwork(['separate', file, '--json', '--format', '24'], folder)

@@ -6,7 +6,7 @@ import { noise, writeWav } from '../separation/tracks.js'
 import { command, startService, type Stemwork } from './stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// Several starts of the service in each.
+// Each test starts the service several times.
 vi.setConfig({ testTimeout: 120_000 })
 
 const key = 'a key of the operator 1234'
@@ -14,7 +14,7 @@ const workflow = 'service/stems-vocals-accompaniment'
 const folder = temporaryFolder()
 let songs: Record<Seconds, Buffer>
 const running: Stemwork[] = []
-/** Of songs: one that runs long enough to be interrupted, and one where the length is not the point. */
+/** Length of a song: one can be interrupted while it runs, the other is for tests in which length is irrelevant. */
 type Seconds = 24 | 6
 
 beforeAll(async () => {
@@ -60,7 +60,7 @@ async function submit(baseUrl: string, apiKey: string, seconds: Seconds): Promis
   return created.body.id
 }
 
-/** Asks until the job has the status; fails if it ends with another one. */
+/** Polls until the job has the status; fails if it ends with another one. */
 async function reach(baseUrl: string, apiKey: string, id: string, status: string) {
   for (;;) {
     const { body: job } = await ask<Job>(baseUrl, apiKey, `/job/${id}`)
@@ -254,7 +254,7 @@ describe('stemwork serve', () => {
     })
   })
 
-  // The next two run at the same time: both wait for a lease of 10 s to end.
+  // The next two tests run concurrently: both wait for a lease of 10 s to expire.
   it.concurrent(
     'finishes queued and running jobs exactly once after a kill -9 and a restart',
     // The context's own `expect`: the global one cannot tell which of two tests it is in.
@@ -278,14 +278,14 @@ describe('stemwork serve', () => {
       }
       const results = (await filesUnder(join(data, 'blobs', 'results'))).filter((file) => file.endsWith('.wav'))
       expect(results).toHaveLength(2 * ids.length)
-      // One folder, of the process that runs: the killed one's is gone.
+      // Only the folder of the running process: that of the killed one is gone.
       expect(await readdir(join(data, 'scratch'))).toHaveLength(1)
       await expect.poll(() => filesUnder(join(data, 'scratch'))).toEqual([])
 
-      // Links made before a restart still work after it.
+      // Links created before a restart still work after it.
       const { result } = await reach(second.baseUrl, key, ids[0]!, 'SUCCEEDED')
       second.process.kill('SIGTERM')
-      // A job is SUCCEEDED for clients before its files are removed and its line is written: counted at the end.
+      // Clients see SUCCEEDED before a job's files are removed and its line is logged: counted at the end.
       const { stderr } = await second.process.finished()
       for (const id of ids) expect(stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
       expect(stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)

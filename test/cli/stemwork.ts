@@ -39,7 +39,7 @@ export class Stemwork {
     return this.#ended
   }
 
-  /** Resolves with the match once it has been printed. */
+  /** Resolves with the match once the process has printed it. */
   async printed(stream: 'stdout' | 'stderr', pattern: RegExp): Promise<RegExpExecArray> {
     const source = this.child[stream]
     if (!source) throw new Error('The process has no such stream.')
@@ -62,8 +62,8 @@ export function stemwork(args: readonly string[], cwd?: string): Promise<Finishe
 }
 
 /**
- * The same within this process, which takes a tenth of the time: for what a command says and does. How a process
- * starts, is stopped and ends is tested with real ones.
+ * Runs the command within this process, which takes a tenth of the time, to test its output and effects. Real processes
+ * test how a process starts, is stopped and ends.
  */
 export async function command(args: readonly string[], cwd?: string): Promise<Finished> {
   const [stdout, stderr] = [new CapturedStream(), new CapturedStream()]
@@ -90,7 +90,7 @@ class CapturedStream extends Writable {
   }
 }
 
-/** `stemwork serve` on a free port, ready. */
+/** Starts `stemwork serve` on a free port; resolves when it is ready. */
 export async function startService(
   args: readonly string[],
   env?: Record<string, string>,

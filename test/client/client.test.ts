@@ -20,7 +20,7 @@ async function held(): Promise<string> {
   return (await client.createJob({ workflow: 'service/held', params: {}, name: 'held' })).id
 }
 
-/** Held jobs stay there until they are stopped; fetching and publishing take small shares of the whole. */
+/** Held jobs stay at halfway until they are stopped; fetching and publishing take small shares of the whole. */
 function isHalfway(progress: number): boolean {
   return progress > 0.4 && progress < 1
 }
@@ -272,7 +272,7 @@ describe('a download', () => {
     const named = createClient({ baseUrl: service.base, fetch: async () => new Response('x', { headers }) })
     const { fileName } = await named.download(`${service.base}/link.wav?signature=a/b`)
     expect(fileName).toBe(name)
-    // As `growing` has it from a `fetch` of the host: without an address.
+    // Like a `fetch` of the host, whose response has no address.
     expect((await named.growing('id', 'vocals')).fileName).toBe(name === 'link.wav' ? 'download' : name)
   })
 
@@ -323,10 +323,7 @@ describe('behind a bad network the client', () => {
       { status: 503 },
     ])
     const wait = globalThis.setTimeout
-    /**
-     * How many requests there had been when each pause of a second (and up to half of one at random) was over: here, at
-     * once.
-     */
+    /** Number of requests before the end of each pause of 1 to 1.5 seconds, which is skipped here. */
     const requestsAtEnd: number[] = []
     const shortened = (then: (...values: unknown[]) => void, ms?: number, ...values: unknown[]) => {
       if (ms === undefined || ms < 1000 || ms >= 1500) return wait(then, ms, ...values)
@@ -373,7 +370,7 @@ describe('behind a bad network the client', () => {
         broken.map((breaks) => ({ breaks, path })),
       )
       const behind = createClient({ baseUrl: front.base, apiKey: service.app.key })
-      // More than a socket takes at once.
+      // More than a socket buffers.
       const bytes = Buffer.alloc(1_000_000, 'song')
       const { downloadUrl } = await behind.upload(bytes)
       expect(bytes.equals(Buffer.from(await (await fetch(downloadUrl)).arrayBuffer()))).toBe(true)

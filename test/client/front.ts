@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 /**
- * What happens to the next request (or the next to `path`) instead of being forwarded whole and answered. A lost answer
- * is that of a service that has done what was asked.
+ * Faults for the next request (or the next to `path`), which is then not forwarded whole and answered. A lost answer is
+ * one of a service that has done the work.
  */
 export type Mishap = { path?: RegExp } & (
   | { status: number; headers?: Record<string, string>; body?: string }
@@ -18,7 +18,7 @@ export interface Front {
   dropConnections(): void
 }
 
-/** A proxy before the service that causes the given failures, one after the other, until the test ends. */
+/** A proxy in front of the service that causes the given failures, one after another, until the test ends. */
 export async function startFront(origin: string, mishaps: Mishap[]): Promise<Front> {
   const seen: string[] = []
   const server = createServer((incoming, answer) => {

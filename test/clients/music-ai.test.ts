@@ -8,8 +8,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// The official clients of another vendor, unchanged but for their address: docs/from-music-ai.md. Over http they
-// download nothing by `downloadJobResults`; `test/platforms/music-ai.test.ts` does that over https.
+// Another vendor's official clients, unchanged but for their address: docs/from-music-ai.md. Over http, their
+// `downloadJobResults` downloads nothing; `test/platforms/music-ai.test.ts` calls it over https.
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const python = path('../../clients/python/.venv/bin/python')
@@ -17,7 +17,7 @@ const hasPythonClient =
   existsSync(python) && spawnSync(python, ['-c', 'import musicai_sdk'], { stdio: 'ignore' }).status === 0
 const workflow = 'music-ai/stems-vocals-accompaniment'
 
-/** What is used of it. */
+/** The methods used here. */
 interface MusicAiClient {
   uploadFile(path: string): Promise<string>
   addJob(job: object): Promise<string>
@@ -42,7 +42,7 @@ afterAll(async () => {
   await service.close()
 })
 
-// `npm install --prefix test/clients`, which `.ci/run` does.
+// Installed by `npm install --prefix test/clients`, which `.ci/run` does.
 const sdk = '@music.ai/sdk'
 it.skipIf(!existsSync(path(`node_modules/${sdk}`)))(
   'a program written with @music.ai/sdk only has to change its address (skipped without it)',
@@ -74,7 +74,7 @@ const listed = {
   aliasOf: 'service/stems-vocals-accompaniment',
 }
 
-// `.ci/run` installs it: test/clients/requirements.txt.
+// Installed by `.ci/run`: test/clients/requirements.txt.
 it.skipIf(!hasPythonClient)(
   'a program written with musicai_sdk only has to change its address (skipped without the Python package)',
   async () => {

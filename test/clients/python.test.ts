@@ -12,7 +12,7 @@ const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const python = path('../../clients/python/.venv/bin/python')
 const run = promisify(execFile)
 
-// `node clients/python/generate.mjs` installs it, which takes Python 3.11 with pip and the package index.
+// Installed by `node clients/python/generate.mjs`, which needs Python 3.11 with pip and the package index.
 it.skipIf(!existsSync(python))(
   'the Python client, made from the document of a service, does what a program needs (skipped without its generator)',
   async () => {

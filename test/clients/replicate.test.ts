@@ -15,10 +15,10 @@ interface Example {
   replicateApi(engine: JobEngine, service: Handler, webhookSecret: string, webhookOrigins?: string[]): Handler
 }
 const path = new URL('../../examples/replicate-api.mjs', import.meta.url)
-// `npm install --prefix test/clients`, which `.ci/run` does.
+// Installed by `npm install --prefix test/clients`, which `.ci/run` does.
 const hasClient = existsSync(new URL('node_modules/replicate', import.meta.url))
 
-/** What is used of it. */
+/** The fields used here. */
 interface Prediction {
   id: string
   status: string

@@ -10,14 +10,14 @@ import { startService } from '../http/harness.js'
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const program = path('../../clients/python/.venv/bin/schemathesis')
-/** `npm run test:daily` sends more of them, other ones each day, and each bound of each field. */
+/** `npm run test:daily` sends more examples, different ones each day, with each bound of each field. */
 const examples = Number(process.env.STEMWORK_SCHEMATHESIS_EXAMPLES ?? 5)
 const seed = process.env.STEMWORK_SCHEMATHESIS_SEED ?? '1'
 const phases = examples > 5 ? 'examples,coverage,fuzzing' : 'examples,fuzzing'
-/** These streams end with their client. */
+/** Event streams that end only with their client. */
 const endless = ['followJobs', 'followJob']
 
-// `.ci/run` installs it, and says how: test/clients/requirements.txt.
+// Installed by `.ci/run`, which says how: test/clients/requirements.txt.
 it.skipIf(!existsSync(program))(
   'no request that the OpenAPI document allows is refused, and no answer is one that it does not have (skipped ' +
     'without schemathesis)',
@@ -51,12 +51,12 @@ it.skipIf(!existsSync(program))(
           '--continue-on-failure',
           '--no-color',
         ],
-        // It keeps what it found in the folder that it runs in.
+        // It keeps its findings in its working folder.
         { cwd: folder, env: { ...process.env, SCHEMATHESIS_HOOKS: 'schemathesis_hooks', PYTHONPATH: path('.') } },
       ).catch((error: { stdout: string; stderr: string }) => {
         throw new Error(`${error.stdout}\n${error.stderr}`)
       })
-      // It has asked of every route.
+      // It has called every route.
       expect(Number(/(\d+) generated/.exec(stdout)?.[1])).toBeGreaterThan(100)
     } finally {
       await service.close()

@@ -17,15 +17,15 @@ vi.setConfig({ testTimeout: patienceMs, hookTimeout: 3 * patienceMs })
 
 const hour = 3600
 const megabyte = 1024 ** 2
-/** What the player may take of an hour. Decoded as a whole, the smallest of the files below would take 230 MB. */
+/** Memory that the player may use for an hour of audio. Decoded whole, the smallest file below would take 230 MB. */
 const mostGrowth = 120 * megabyte
 
 const formats = ['wav', 'flac', 'mp3'] as const
 type Format = (typeof formats)[number]
 
-/** Writes an hour of a tone, quickly: what is tested is how it is read. */
+/** Writes an hour of a tone, quickly: reading is what is tested. */
 const writers: Record<Format, (path: string) => Promise<void>> = {
-  /** 635 MB, of which the disk holds only the seconds that are not silent. */
+  /** 635 MB, of which the disk holds only the audible seconds. */
   async wav(path) {
     const [rate, bytesPerSecond] = [44_100, 44_100 * 4]
     const header = Buffer.alloc(44)
@@ -54,7 +54,7 @@ const writers: Record<Format, (path: string) => Promise<void>> = {
     for (let minute = 0; minute < hour / block; minute++) await encoder.write([tone, tone])
     await encoder.close()
   },
-  /** The frames of a minute, sixty times. Each stands alone, and at this rate a minute is a whole number of them. */
+  /** The frames of a minute, sixty times. Each stands alone, and at this rate a minute is a whole number of frames. */
   async mp3(path) {
     const [rate, block, frameBytes] = [48_000, 60, 960]
     const frameCount = (block * rate) / 1152
@@ -63,7 +63,7 @@ const writers: Record<Format, (path: string) => Promise<void>> = {
     await encoder.write([tone])
     await encoder.close()
     const minute = (await readFile(path)).subarray(frameBytes, (1 + frameCount) * frameBytes)
-    // Some more at the end: the first samples of a decoder are those of its filters.
+    // Some extra frames at the end: a decoder's first samples are those of its filters.
     const frames = (hour / block) * frameCount + 3
     const facts = { frameCount: frames, bytes: (1 + frames) * frameBytes, sampleCount: hour * rate }
     const file = await open(path, 'w')
@@ -123,20 +123,20 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
       })
       await page.goto(`${service.base}/console`)
       await page.locator('.rows li').first().waitFor()
-      // The page before this one asked for its icon.
+      // The previous page requested its icon.
       const asked = [...paths.values()].filter((path) => path !== '/favicon.ico')
-      // The page, its style and two scripts; who the key is of; the event stream, the list, the workflows and one of
-      // them.
+      // The page, its style and two scripts; the key's application; the event stream, the list, the workflows and one
+      // workflow.
       expect(new Set(asked).size, asked.join(' ')).toBeLessThanOrEqual(9)
-      // The list is read again once the event stream stands.
+      // The list is read again once the event stream is open.
       expect(asked.length, asked.join(' ')).toBeLessThanOrEqual(11)
       const scripts = [...bytes].filter(([id]) => paths.get(id)?.endsWith('.js')).map(([, size]) => size)
       expect(scripts.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(26_000)
       const total = [...bytes.values()].reduce((sum, size) => sum + size, 0)
-      // 50 songs are most of the rest.
+      // 50 songs make up most of the rest.
       expect(total).toBeLessThan(120_000)
     } finally {
-      // These would hold every slot for ever, and the tests below wait for one.
+      // Running, they would hold every slot for ever, and the tests below wait for one.
       for (const id of ids) await service.api(`/job/${id}`, { method: 'DELETE', key })
     }
   })
@@ -158,13 +158,13 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
       const slider = page.getByRole('slider', { name: 'Position' })
       await page.getByRole('button', { name: 'Play', exact: true }).click()
       for (const seconds of [0, 3000, 600, 1800, 3500]) {
-        // The position moves on only when the samples of the place are there.
+        // The position advances only once the samples at that position are loaded.
         await slider.fill(String(seconds))
         await eventually(() => position(page)).toBeGreaterThan(seconds + 0.2)
       }
       const growth = (await residentBytes(page)) - before
       const read = (await Promise.all(readings)).reduce((sum, bytes) => sum + bytes, 0)
-      // A few pieces around each of the five places.
+      // A few pieces around each of the five positions.
       expect(read).toBeLessThan(40 * megabyte)
       if (before > 0) expect(growth).toBeLessThan(mostGrowth)
       expect((await service.api(`/job/${id}`, { method: 'DELETE' })).status).toBe(200)
@@ -176,7 +176,7 @@ async function bodyBytes(response: Response): Promise<number> {
   return Number((await response.allHeaders())['content-length'] ?? 0)
 }
 
-/** Memory of the page's process after a garbage collection; 0 where the system does not tell it. */
+/** Memory of the page's process after a garbage collection; 0 where the system does not report it. */
 async function residentBytes(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page)
   await session.send('HeapProfiler.collectGarbage')

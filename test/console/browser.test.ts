@@ -41,9 +41,9 @@ describe.skipIf(!chromiumPath)(
     beforeAll(async () => {
       await writeWav(path('short song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
       await writeWav(path(longName), [sine(rate, 440, rate, 0.4)], rate, '16')
-      // So long that no machine is done with it while the page is reloaded; nobody waits for its end.
+      // Too long for any machine to finish while the page is reloaded; no test waits for its end.
       await writeWav(path('long song.wav'), [sine(3500 * lowRate, 330, lowRate, 0.4)], lowRate, '16')
-      // Nothing that the page knows, and nothing that the service can decode.
+      // Content that neither the page nor the service can decode.
       await writeFile(path('damaged.mp3'), Buffer.alloc(3000, 1))
       ;[service, browser] = await Promise.all([startConsole({ data: path('data') }), openBrowser()])
       pages = new ConsolePages(browser, service)
@@ -54,9 +54,9 @@ describe.skipIf(!chromiumPath)(
     })
     tidyUp(() => ({ browser, service }))
 
-    /** The player of the short song. */
+    /** Opens the player of the short song. */
     async function player(page: Page): Promise<void> {
-      // Of the batch, it has other files.
+      // The song in the batch has other files.
       const rows = page.locator('.rows li').filter({ hasNotText: 'Night run' })
       await rows.getByRole('link', { name: 'short song.wav', exact: true }).last().click()
       await page.getByRole('region', { name: 'Listen' }).waitFor()
@@ -94,7 +94,7 @@ describe.skipIf(!chromiumPath)(
           ),
         ).toBe(true)
       }
-      // Drawn from the service's peaks: of each stem only the head was read.
+      // Drawn from the service's peaks: only the head of each stem was read.
       expect(asked.filter((url) => /[/]storage[/].*[.]wav/.test(url))).toHaveLength(2)
 
       await page.getByRole('button', { name: 'Play', exact: true }).click()
@@ -108,7 +108,7 @@ describe.skipIf(!chromiumPath)(
       await page.getByRole('button', { name: 'Solo Vocals' }).click()
       await page.getByRole('button', { name: 'Mute Vocals' }).click()
       await eventually(() => vocals.getAttribute('class')).toContain('silent')
-      // The original is all stems as they are.
+      // The original is all stems unchanged.
       await page.getByLabel('Original', { exact: true }).check({ force: true })
       await eventually(() => vocals.getAttribute('class')).not.toContain('silent')
       await page.getByLabel('Mix', { exact: true }).check({ force: true })
@@ -136,7 +136,7 @@ describe.skipIf(!chromiumPath)(
       expect((await readFile(await archive.path())).includes('short song - accompaniments.wav')).toBe(true)
       const mix = await downloaded(page.getByRole('button', { name: 'Export this mix' }))
       expect(mix.suggestedFilename()).toBe('short song - mix.wav')
-      // Two of the eight seconds: the loop.
+      // Two of the eight seconds: the loop's length.
       const mixed = await readFile(await mix.path())
       expect(Math.abs(mixed.length - 44 - 2 * rate * 4)).toBeLessThan(rate)
       expect(mixed.subarray(44).some((byte) => byte !== 0)).toBe(true)
@@ -157,7 +157,7 @@ describe.skipIf(!chromiumPath)(
       await page.getByRole('button', { name: 'Play', exact: true }).click()
       await eventually(() => level('Accompaniment')).toBeGreaterThan(0.05)
       await eventually(loudness).toBeGreaterThan(0.05)
-      // A stem that is muted is still; so are all when the music pauses.
+      // The meter of a muted stem is at rest; so are all meters while the music is paused.
       await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
       await eventually(() => level('Accompaniment')).toBeLessThan(0.001)
       await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
@@ -184,15 +184,15 @@ describe.skipIf(!chromiumPath)(
         picture.evaluate((canvas: Canvas) =>
           [...canvas.getContext('2d').getImageData(479, 0, 1, 160).data].reduce((sum, value) => sum + value, 0),
         )
-      // Opaque alone is 160 x 255.
+      // The alpha of opaque pixels alone sums to 160 x 255.
       await eventually(brightness).toBeGreaterThan(160 * 255 * 1.3)
     })
 
     test('works with the keyboard alone, and the focus is never lost', async () => {
       const page = await pages.open()
-      // Asked for early: the browser needs a moment to hand the dialogue over.
+      // Requested early: the browser takes a moment to provide the dialogue.
       const chooser = page.waitForEvent('filechooser')
-      // The key field has the focus already.
+      // The key field already has the focus.
       await focused(page.getByLabel('API key'))
       await page.keyboard.type(service.key)
       await page.keyboard.press('Enter')
@@ -260,7 +260,7 @@ describe.skipIf(!chromiumPath)(
       expect(archive.suggestedFilename()).toMatch(/^A very long name .* - stems\.zip$/)
       await page.getByRole('button', { name: 'Delete', exact: true }).click()
       await eventually(() => page.locator('.rows li').count()).toBe(count - 2)
-      // Leaving the page ends the time to undo it.
+      // Leaving the page ends the time to undo the deletion.
       await page.reload()
       await page.getByText('Connected', { exact: true }).waitFor()
       await eventually(() => page.locator('.rows li').count()).toBe(count - 2)
@@ -293,7 +293,7 @@ describe.skipIf(!chromiumPath)(
         const search = new URL(request.url()).searchParams.get('search')
         if (search !== null) asked.push(search)
       })
-      // Letter by letter, as quickly as nobody types: it is asked for once, after the last one.
+      // Letter by letter, faster than anyone types: one request, after the last letter.
       await page
         .getByRole('searchbox', { name: 'Search by name' })
         .evaluate((field: EventTarget & { value: string }) => {
@@ -304,7 +304,7 @@ describe.skipIf(!chromiumPath)(
         })
       await eventually(() => asked).toEqual(['SÓNG short'])
       await eventually(() => page.locator('.rows li').count()).toBe(1)
-      // A song that is sent meanwhile is found, too.
+      // A song sent meanwhile is found, too.
       await send(page, path('short song.wav'))
       await eventually(() => page.locator('.rows li[data-job]').count()).toBe(2)
       await page.reload()
@@ -356,7 +356,7 @@ describe.skipIf(!chromiumPath)(
       await page.getByRole('region', { name: 'Messages' }).getByText('Sent again.').waitFor()
       expect(await rows()).toBe(before + 1)
       await rm(join(path('data'), 'blobs', 'uploads'), { recursive: true })
-      // Another visit has no file to send.
+      // After a reload, the page has no file to send.
       await page.reload()
       await again()
       const chooser = page.waitForEvent('filechooser')
@@ -388,7 +388,7 @@ describe.skipIf(!chromiumPath)(
 
     test('continues an upload and its updates after a lost connection', async () => {
       const page = await pages.signedIn()
-      // The list has only what is in view in the page.
+      // The page contains only the rows in view.
       const songs = async () => Number.parseInt(await page.getByText(/^\d+ songs?$/).innerText(), 10)
       const before = await songs()
       await page.context().setOffline(true)
@@ -444,7 +444,7 @@ describe.skipIf(!chromiumPath)(
       await page.getByRole('button', { name: 'Revoke Studio' }).click()
       await question.getByRole('button', { name: 'Revoke key' }).click()
       await eventually(() => page.getByRole('button', { name: 'Revoke Studio' }).count()).toBe(0)
-      // Nobody copies a key that is dead.
+      // A revoked key is not offered for copying.
       expect(await page.getByRole('region', { name: 'The new key' }).count()).toBe(0)
       expect((await answer()).status).toBe(401)
       await stranger.getByText('Your key no longer works').waitFor()

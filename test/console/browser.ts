@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Browser, chromium } from 'playwright-core'
 
-// The first has no window around the page, so a page costs a third of what it costs with the others.
+// The first browser has no window around the page, so a page costs a third of what it costs in the others.
 const places = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -28,8 +28,8 @@ const quiet = [
 ]
 
 /**
- * For separations in a page, which are of seconds: only the innermost loops of the networks' runtime are optimized. By
- * default nearly all of it is, in each page again, which takes longer than the separation.
+ * For separations in a page, of seconds of audio: only the innermost loops of the networks' runtime are optimized. By
+ * default nearly everything is, anew in each page, which takes longer than the separation.
  */
 export const optimizingLittle = '--js-flags=--wasm-tiering-budget=150000000'
 
@@ -38,7 +38,7 @@ export function openBrowser(...more: readonly string[]): Promise<Browser> {
   return chromium.launch({ executablePath: chromiumPath, args: [...quiet, ...more] })
 }
 
-/** A browser that offers its player to a desktop, so that media keys and lock screens reach it. */
+/** A browser that exposes its player to a desktop, so that media keys and lock screens reach it. */
 export function openBrowserOf(desktopBus: string): Promise<Browser> {
   const env = { ...process.env, DBUS_SESSION_BUS_ADDRESS: desktopBus }
   return chromium.launch({ executablePath: chromiumPath, args: quiet, ignoreDefaultArgs: ['--mute-audio'], env })
@@ -48,11 +48,11 @@ export interface ConsoleService {
   base: string
   key: string
   stop(): Promise<void>
-  /** As a crash or a lost machine would. */
+  /** Ends the process as a crash or a lost machine would. */
   kill(): Promise<void>
 }
 
-/** `stemwork serve --console` in a process of its own, with the real stems workflow. */
+/** `stemwork serve --console` in a separate process, with the real stems workflow. */
 export async function startConsole({
   port = 0,
   data,

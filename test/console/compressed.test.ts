@@ -17,14 +17,14 @@ const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 const rate = 44_100
 const seconds = 16
 
-/** What the page's reading of a file is compared by. */
+/** Measurements of how the page reads a file. */
 interface Report {
   frames: number
-  /** Largest difference between a sample read in pieces and the same of the file decoded as a whole. */
+  /** Largest difference between samples read in pieces and those of the file decoded as a whole. */
   difference: number
-  /** Of the loudest sample. */
+  /** Level of the loudest sample. */
   peak: number
-  /** Bytes that one piece of two seconds from the middle took. */
+  /** Bytes read for one piece of two seconds from the middle. */
   pieceBytes: number
 }
 
@@ -98,9 +98,9 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
     expect(report.frames).toBe(report.truthFrames)
     expect(report.peak).toBeGreaterThan(0.2)
     expect(report.difference).toBeLessThan(1e-4)
-    // Nothing is read of what was decoded as a whole.
+    // Files decoded as a whole are not read in pieces.
     expect(report.pieceBytes).toBeGreaterThan(0)
-    // A piece of Ogg is looked for in stretches of a fixed size, which is much of a short file.
+    // A piece of Ogg is searched in stretches of a fixed size, which is much of a short file.
     if (!name.endsWith('.ogg')) expect(report.pieceBytes).toBeLessThan(file.byteLength / 2)
   })
 
@@ -110,7 +110,7 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
       const path = join(folder, `stem.${format}`)
       const encoder = await openEncoder(path, { sampleRate: rate, channels: 2, format })
       const [tone, hiss] = [sine(seconds * rate, 440, rate, 0.4), noise(seconds * rate)]
-      // It grows, so that a piece from another place is another piece.
+      // The level rises, so that pieces from different places differ.
       const rising = tone.map((sample, n) => (sample * n) / tone.length)
       await encoder.write([rising, hiss])
       await encoder.close()
@@ -118,14 +118,14 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
       const report = await page.evaluate<Report>(`(${readInPieces})("${file.toString('base64')}")`)
       expect(report.frames).toBe(seconds * rate)
       expect(report.peak).toBeGreaterThan(0.2)
-      // Decoders of MP3 start with other left-over bits than they would have in the middle of a file.
+      // MP3 decoders start with other left-over bits than in the middle of a file.
       expect(report.difference).toBeLessThan(format === 'mp3' ? 1e-4 : 1e-6)
       expect(report.pieceBytes).toBeLessThan(file.byteLength / 4)
     },
   )
 })
 
-/** Runs in the page, as text: the tests are compiled without a browser's types. */
+/** Runs in the page, as text, because the tests are compiled without browser types. */
 const readInPieces = `async (base64, served) => {
   const file = Uint8Array.fromBase64(base64)
   let bytes = 0

@@ -4,10 +4,10 @@ import type { Browser, BrowserContextOptions, Download, Locator, Page } from 'pl
 import { afterAll, afterEach, expect } from 'vitest'
 import type { ConsoleService } from './browser.js'
 
-/** For states that the page reaches by itself; how soon depends on the machine. */
+/** Limit for states that the page reaches by itself; how soon depends on the machine. */
 export const patienceMs = 60_000
 
-/** Checked ten times a second: a query by role or text takes a hundredth of a second in the two processes. */
+/** Polls ten times a second: a query by role or text takes a hundredth of a second in the two processes. */
 export function eventually<T>(state: () => T | Promise<T>): ReturnType<typeof expect.poll> {
   return expect.poll(state, { timeout: patienceMs, interval: 100 })
 }
@@ -35,7 +35,7 @@ export class ConsolePages {
     const page = await (await this.#browser.newContext(options)).newPage()
     page.setDefaultTimeout(patienceMs)
     page.on('pageerror', (error) => this.complaints.push(String(error)))
-    // The browser logs requests by which the page finds out whether a visitor needs a key, and how much of a result
+    // The browser logs requests by which the page learns whether a visitor needs a key, and how much of a result
     // exists; and, on plain http, that a header of the page needs https.
     page.on('console', (message) => {
       if (
@@ -61,7 +61,7 @@ export class ConsolePages {
     expect(answer.status()).toBe(200)
   }
 
-  /** A page of a signed-in user before the console is opened, for what has to be there by then. */
+  /** A signed-in user's page before the console is opened, for setup that must precede it. */
   async arriving(options?: BrowserContextOptions, key?: string): Promise<Page> {
     const page = await this.open(options, '/console/icon.svg')
     await this.signIn(page, key)
@@ -75,7 +75,7 @@ export class ConsolePages {
     return page
   }
 
-  /** A wide page whose audio output is measured, so many samples at a time. */
+  /** A wide page whose audio output is measured, in blocks of the given number of samples. */
   async listening(samples = 32_768): Promise<Page> {
     const page = await this.arriving({ viewport: { width: 1280, height: 900 } })
     await page.addInitScript(tap(samples))
@@ -97,7 +97,7 @@ interface Parts {
   service?: { stop(): Promise<void> } | { close(): Promise<void> }
 }
 
-/** Closes the pages after each test, none of which may have logged an error, and the rest at the end. */
+/** After each test, checks that its pages logged no error and closes them; closes the rest at the end. */
 export function tidyUp(parts: () => Parts): void {
   afterEach(async () => {
     for (const context of parts().browser?.contexts() ?? []) await context.close()
@@ -110,7 +110,7 @@ export function tidyUp(parts: () => Parts): void {
   })
 }
 
-/** Keeps the audio output: `speaker` measures it, and `clock` counts its samples. */
+/** Taps the audio output: `speaker` measures it, and `clock` counts its samples. */
 const tap = (samples: number) => `
   const { connect } = AudioNode.prototype
   AudioNode.prototype.connect = function (target, ...rest) {
@@ -133,12 +133,12 @@ export function heardPeak(page: Page): Promise<number> {
   })()`)
 }
 
-/** Of the player, in seconds. Many tests wait for it: in one step, it is found for a seventh of what a locator takes. */
+/** The player's position in seconds. Many tests poll it: a single step takes a seventh of the time of a locator. */
 export function position(page: Page): Promise<number> {
   return page.evaluate<number>(`Number(document.querySelector('.seek[aria-label="Position"]').value)`)
 }
 
-/** What the tests use of a canvas: they are compiled without a browser's types. */
+/** The members of a canvas that tests use: they are compiled without browser types. */
 export interface Canvas {
   width: number
   height: number
@@ -152,19 +152,19 @@ export function rowOf(page: Page, name: string): Locator {
   return page.locator('.rows li').filter({ hasText: name }).first()
 }
 
-/** Sends files by the file dialogue's field. */
+/** Sends files through the input of the file dialogue. */
 export async function send(page: Page, ...paths: string[]): Promise<void> {
   await page.locator('input[type=file]').setInputFiles(paths)
 }
 
-/** Opens a song that is done. */
+/** Opens a song once it is done. */
 export async function openSong(page: Page, name: string): Promise<void> {
   await rowOf(page, name).locator('.status.succeeded').waitFor()
   await rowOf(page, name).getByRole('link', { name, exact: true }).click()
   await page.getByRole('region', { name: 'Listen' }).waitFor()
 }
 
-/** What a press of a button or a link saves. */
+/** The download that a press of a button or link starts. */
 export async function downloaded(control: Locator): Promise<Download> {
   const [download] = await Promise.all([control.page().waitForEvent('download'), control.click()])
   return download
@@ -180,7 +180,7 @@ export function focused(element: Locator): Promise<void> {
 
 const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What the default rules of axe find: WCAG A and AA, and best practices. */
+/** Violations of axe's default rules: WCAG A and AA, and best practices. */
 export async function barriers(page: Page): Promise<string[]> {
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(await axe)
   const run =
@@ -189,7 +189,7 @@ export async function barriers(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(run)
 }
 
-/** Buttons that look like one and whose words are cut off or take more than a line. */
+/** Buttons, styled as such, whose text is cut off or takes more than a line. */
 export function crampedButtons(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`[...document.querySelectorAll('button:not(.plain)')].filter((button) => {
     const range = document.createRange()
@@ -205,7 +205,7 @@ export function overflow(page: Page): Promise<number> {
   return page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
 }
 
-/** Starts to measure layout shifts. @returns the sum so far, as browsers count it */
+/** Starts to measure layout shifts. @returns reads the sum so far, as browsers compute it */
 export async function layoutShift(page: Page): Promise<() => Promise<number>> {
   await page.evaluate(`
     window.shifts = []

@@ -19,7 +19,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
   })
   tidyUp(() => ({ browser, service }))
 
-  // A page that is made narrower is the same page, which has loaded axe.
+  // Narrowing a page keeps it loaded, with axe in it.
   test.each([
     ['dark', {}, []],
     ['light', phone, [narrow.viewport]],
@@ -85,7 +85,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     await search.fill('no such words')
     await page.getByText('0 found').waitFor()
     expect(await shown()).toEqual([])
-    // A link that leads to what is hidden ends the search.
+    // A link to a hidden target ends the search.
     await search.fill('replace the webhook secret')
     await page.locator('#rotateWebhookSecret a[href^="#schema-"]').first().click()
     await page.locator('#createJob').waitFor()

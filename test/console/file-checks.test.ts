@@ -22,7 +22,7 @@ const names = (decoders?: { ffmpeg: boolean }) => ({
   ...(decoders ? { decoders } : {}),
 })
 
-/** Resolves when the script is there that keeps the focus: it comes with the first focus, and no person is so quick. */
+/** Resolves once the script that keeps the focus is loaded: the first focus loads it, and no person is that quick. */
 const focusKept = `(async () => {
   const isLater = ({ name }) => /\\/later-\\w+\\.js$/.test(name)
   for (;;) {
@@ -104,7 +104,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
   test('a song passes, whatever its name; a refused file can still be sent; the focus stays in the list', async () => {
     const page = await songs()
     await send(page, path('lyrics.txt'), path('song.wav'), path('song without an ending'))
-    // One after the other, and the refused one holds up none.
+    // Files are sent one after another, and the refused file delays none.
     await page.locator('.rows li.queued').nth(1).waitFor()
     expect(await page.locator('.rows li.queued .name').allInnerTexts()).toEqual(['song without an ending', 'song.wav'])
     await rowOf(page, 'lyrics.txt').getByRole('button', { name: 'Send anyway: lyrics.txt' }).focus()
@@ -121,7 +121,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
   })
 
   test.skipIf(!hasFfmpeg)('a song of exactly the maximum length passes, even with padding (needs ffmpeg)', async () => {
-    // The browser says that it lasts 60.003 s.
+    // The browser reports a duration of 60.003 s.
     const minute = ['-f', 'lavfi', '-i', 'anoisesrc=r=44100:d=60', '-ac', '2', '-c:a', 'libvorbis']
     execFileSync('ffmpeg', ['-loglevel', 'error', ...minute, path('a minute.ogg')])
     const page = await songs()

@@ -30,7 +30,7 @@ const sizes: [name: string, size: BrowserContextOptions][] = [
   ['phone, dark', { ...phone, colorScheme: 'dark' }],
 ]
 
-/** Of each option, in the words of the page. */
+/** Options of each workflow, in the words of the page. */
 const titlesOf = {
   Loudness: [
     'Picture of the loudness',
@@ -72,7 +72,7 @@ const titlesOf = {
     'Quality',
   ],
 }
-/** The names of choices say what they are. */
+/** Choices whose option names are self-explanatory. */
 const isChoice = (title: string) => ['File format', 'Channels', 'Quality'].includes(title)
 
 describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chromium)', () => {
@@ -80,13 +80,13 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
   let browser: Browser
   let pages: ConsolePages
   const folder = temporaryFolder()
-  /** Has four stems, which are shares of the song. */
+  /** A model with four stems, which are shares of the song. */
   let ownModel: string
   const song = (name: string) => join(folder, `${name}.wav`)
 
   beforeAll(async () => {
     const tone = sine(3 * rate, 440, rate, amplitude)
-    // Each with a name of its own, so that no row is mistaken for that of an earlier test.
+    // Each test has its own file names, so that no row is mistaken for that of an earlier test.
     for (const [label] of sizes)
       for (const name of ['quieter', 'shorter', 'never sent'])
         await writeWav(song(`${name} (${label})`), [tone, tone], rate, '16')
@@ -117,7 +117,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
   })
   tidyUp(() => ({ browser, service }))
 
-  /** The job with this name once its row says that it is done, as the service tells it. */
+  /** The job with this name, from the service, once its row shows that it is done. */
   async function done(page: Page, name: string): Promise<Job> {
     const row = rowOf(page, `${name}.wav`)
     await row.locator('.status.succeeded').waitFor()
@@ -149,7 +149,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
   test.each(sizes)('a song gets the requested loudness, and an invalid number is not sent: %s', async (label, size) => {
     const page = await opened(size, 'Loudness')
     const target = page.getByLabel('Normalize to (LUFS)')
-    // It is of the audio that is written only then.
+    // The peak ceiling is of the audio that only a target writes.
     expect(await page.getByLabel('Peak ceiling (dBTP)').count()).toBe(0)
     await target.fill('-x')
     await target.blur()
@@ -212,7 +212,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       await page.reload()
       await page.getByText('Options (5 set)').click()
       expect(await page.getByLabel('Length (s)').inputValue()).toBe('0,5')
-      // Another workflow has its own, and these come back.
+      // Another workflow has its own options; these return with theirs.
       await page.getByLabel('Workflow').first().selectOption('Analyze')
       await page.getByLabel('Peaks for players').check()
       await page.getByText('Options (1 set)').waitFor()
@@ -248,10 +248,10 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     expect(Object.keys(job.result ?? {})).toEqual(expect.arrayContaining(['accompaniments', 'guide', 'analysis']))
     await page.getByRole('link', { name: 'practised' }).click()
     const isMuted = (stem: string) => page.getByRole('button', { name: `Mute ${stem}` }).getAttribute('aria-pressed')
-    // It has the accompaniments, too.
+    // The guide contains the accompaniments, too.
     expect(await isMuted('Guide')).toBe('true')
     expect(await isMuted('Accompaniment')).toBe('false')
-    // Nobody has to find again what the job has found.
+    // The player uses the beats and key that the job has found.
     await page
       .locator('.title')
       .getByText(/beat|bpm/)
@@ -276,7 +276,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       'Basic quality, fastest (embedded) (default)',
       'four',
     ])
-    // What the page suggests is sent, though nobody has set it; and a person can do without.
+    // Options that the page suggests are sent although nobody set them; a person can remove them.
     await page.getByText('Options', { exact: true }).waitFor()
     await send(page, song('suggested'))
     expect((await done(page, 'suggested')).workflowParams).toMatchObject({ analysis: true })
@@ -285,7 +285,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await send(page, song('without'))
     const without = await done(page, 'without')
     expect(without.workflowParams).toMatchObject({ analysis: false })
-    // What makes it better is said where the result is, with the command.
+    // The result's page says how to improve it, with the command.
     await rowOf(page, 'without.wav').getByRole('link', { name: 'without.wav' }).click()
     await page.getByText('stemwork models pull recommended').waitFor()
   })
@@ -320,7 +320,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
         .locator('p')
         .allInnerTexts()
     const last = ['Batch', 'Choose for each song']
-    // Some are of the audio that is written only then.
+    // Some options are of the audio that is written only with a target.
     await page.getByLabel('Normalize to (LUFS)').fill('-14')
     for (const [workflow, own] of Object.entries(titlesOf)) {
       await page.getByLabel('Workflow').first().selectOption(workflow)
@@ -375,7 +375,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await rowOf(page, 'as it is').locator('.status.sending').waitFor()
 
     await button('Options of lower rate.wav').click()
-    // As they were when it was dropped; the form above goes on with other songs.
+    // The options at the time of the drop; the form above applies to later songs.
     expect(await own('lower rate').getByLabel('Start (s)').inputValue()).toBe('1')
     await own('lower rate').getByLabel('Format').selectOption('MP3 320 kbit/s')
     await own('lower rate').getByLabel('Sample rate (Hz)').fill('44000')
@@ -391,7 +391,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       await button(`Send ${name}.wav`).click()
     }
 
-    // What the service says against an option is said in the row, and nowhere else.
+    // The service's objection to an option is shown in the row, and nowhere else.
     const problem = own('lower rate').getByRole('alert')
     expect(await problem.innerText()).toContain('MP3 has no rate of 44000 Hz')
     expect(await page.locator('#param-sampleRate-problem').count()).toBe(0)

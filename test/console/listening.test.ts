@@ -50,7 +50,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     return page
   }
 
-  /** A press of the real mouse, where the person sees it. */
+  /** Clicks with the real mouse at the target's visible place. */
   async function click(page: Page, target: Locator, share = 0.5): Promise<void> {
     const { x, y, width, height } = (await target.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
     await page.mouse.click(x + share * width, y + height / 2)
@@ -59,7 +59,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
 
   test("the player's keys work after a click on any part of it, and nothing moves", async () => {
     const page = await player()
-    // A slow device, on which a frame of playing takes long.
+    // A slow device, on which a frame during playback takes long.
     const session = await page.context().newCDPSession(page)
     await session.send('Emulation.setCPUThrottlingRate', { rate: 6 })
     const shift = await layoutShift(page)
@@ -89,11 +89,11 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
 
   test('while it plays, only visible changes update the page, and a hidden page updates nothing', async () => {
     const page = await player()
-    // The waveforms are there.
+    // All waveforms are drawn.
     await eventually(() => page.locator('.drawing').count()).toBe(0)
     await page.getByRole('button', { name: 'Play', exact: true }).click()
     await eventually(() => position(page)).toBeGreaterThan(0.3)
-    /** How often each thing was written until the song is there, by its class and what of it. */
+    /** Number of writes to each element until the given position of the song, by class and written attribute. */
     const writtenUntil = (seconds: number) =>
       page.evaluate<Record<string, number>>(`new Promise((resolve) => {
         const times = {}
@@ -109,11 +109,11 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     const written = await writtenUntil(4)
     const seen = [' text', 'meter style', 'played style', 'playhead style', 'seek aria-valuetext']
     expect(seen).toEqual(expect.arrayContaining(Object.keys(written)))
-    // Its clock, for eyes and ears.
+    // The player's clock, as text and for screen readers.
     for (const name of [' text', 'seek aria-valuetext']) expect(written[name] ?? 0).toBeLessThanOrEqual(4)
-    // Above its two lanes are the scale and the chords: four in at most 30 pictures a second.
+    // Above its two lanes are the scale and the chords: four playheads in at most 30 pictures a second.
     expect(written['playhead style'] ?? 0).toBeLessThanOrEqual(4 * 30 * 4)
-    // At pixels of the screen.
+    // Playheads are at whole pixels of the screen.
     const pixels = await page.locator('.playhead').evaluateAll((all) =>
       (
         all as unknown as {
@@ -123,7 +123,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
       ).map(({ style, parentElement }) => Number(style.getPropertyValue('--played')) * parentElement.clientWidth),
     )
     for (const at of pixels) expect(Math.abs(at - Math.round(at))).toBeLessThan(1e-6)
-    // The page is behind another one.
+    // The page is hidden behind another one.
     const [before, after] = await page.evaluate<[number, number]>(`new Promise((resolve) => {
       Object.defineProperty(document, 'hidden', { value: true })
       const position = () => document.querySelector('.seek').value
@@ -258,7 +258,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect([await guest.context().cookies(), await barriers(guest)]).toEqual([[], []])
     const saved = await downloaded(guest.getByRole('link', { name: /^Vocals WAV/ }))
     expect(saved.suggestedFilename()).toContain('vocals')
-    // Nothing of the page leads to what the link does not open.
+    // No link on the page leads to anything that the share link does not open.
     expect(await guest.getByRole('link', { name: /songs|Details|API keys|Library/ }).count()).toBe(0)
     expect(await guest.getByRole('button', { name: /Delete|ZIP|Share/ }).count()).toBe(0)
     await guest.goto(`${service.base}/console#/`)
@@ -282,7 +282,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await eventually(async () => (await asked()).status).toBe(403)
     await guest.goto(url)
     await guest.getByText('This link has expired.').first().waitFor()
-    // What the browser logs of a refusal.
+    // The browser's log of the refusals.
     expect(pages.complaints.splice(0)).toEqual([410, 403].map((status) => expect.stringContaining(` ${status} (`)))
   })
 })
@@ -310,11 +310,11 @@ describe.skipIf(!chromiumPath)('on a plain http address in the network (needs Ch
       await card.getByText(`${base}/console#code=`).waitFor()
       const picture = card.getByRole('img', { name: 'The sign-in link as a QR code' })
       await eventually(() => picture.evaluate((canvas: { width: number }) => canvas.width)).toBeGreaterThan(100)
-      // Where copying is forbidden, too, the person is told what to do.
+      // Where copying is forbidden, too, the page says what to do.
       await page.evaluate('document.execCommand = () => false')
       await card.getByRole('button', { name: 'Copy key' }).click()
       await page.getByText('It is selected: press Ctrl+C').first().waitFor()
-      // So is the program of a job's details.
+      // The program in a job's details likewise.
       await page.reload()
       await page.getByRole('link', { name: 'Library' }).click()
       const mimeType = 'audio/mpeg'

@@ -53,7 +53,7 @@ describe.skipIf(!chromiumPath)('a library of 10,000 songs (needs Chromium)', () 
     await rowOf(page, title(0)).locator('.status.succeeded').waitFor()
     expect(await rowCount(page)).toBeLessThan(50)
     expect(await page.getByRole('listitem').last().getAttribute('aria-posinset')).toBe(String(songs))
-    // The whole list had its height from the start.
+    // The list has its full height from the start.
     expect(Math.abs((await page.evaluate<number>('document.body.scrollHeight')) / height - 1)).toBeLessThan(0.05)
     expect(await shift()).toBeLessThan(0.01)
     const session = await page.context().newCDPSession(page)
@@ -110,7 +110,7 @@ async function fill(jobs: ReturnType<typeof memoryJobs>, app: string): Promise<v
   for (let from = 0; from < songs; from += 500) {
     const made = Array.from({ length: 500 }, (_, index) => {
       const number = from + index
-      // Of those made at the same time, the ID decides which is first.
+      // Of jobs created at the same time, the ID decides the order.
       return sampleJob({ id: `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`, app, name: title(number) })
     })
     await jobs.createAll(made)

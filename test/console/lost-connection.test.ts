@@ -39,7 +39,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
   test('a large upload is resumed where the connection was cut, and nothing that is stored is sent again', async () => {
     const large = join(folder, 'large.wav')
     await writeWav(large, [sine(15 * 96_000, 440, 96_000, 0.4), sine(15 * 96_000, 660, 96_000, 0.4)], 96_000, '32f')
-    // No connection can carry the whole file.
+    // No single connection can carry the whole file.
     const network = await cuttingProxy(Number(new URL(service.base).port), 5 * 1024 ** 2, { staysDown: true })
     const pages = new ConsolePages(browser, { base: `${network.origin}/v1`, key: service.key })
     const page = await pages.signedIn()
@@ -101,7 +101,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
       const page = await pages.signedIn(device)
       const rows = await page.locator('.rows li').count()
       const chip = page.locator('.chip')
-      // So slow that the service is gone before the file is there.
+      // So slow that the service is gone before the file has arrived.
       const session = await page.context().newCDPSession(page)
       const network = { offline: false, latency: 0, downloadThroughput: -1 }
       await session.send('Network.emulateNetworkConditions', { ...network, uploadThroughput: 20_000 })
@@ -125,7 +125,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
       await eventually(() => chip.innerText()).toBe('Reconnecting')
       service = await startConsole({ data: data(), port })
       await eventually(() => chip.innerText()).toBe('Connected')
-      // The links of before are those of the process that is gone; the page asks for others.
+      // The earlier links are those of the ended process; the page requests new ones.
       await page.getByRole('button', { name: 'Play', exact: true }).click()
       await page.getByRole('button', { name: 'Pause' }).waitFor()
       await eventually(() => position(page)).toBeGreaterThan(0.3)

@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
 const rate = 8000
 const run = promisify(execFile)
 
-/** What a desktop of Linux sends when a media key is pressed, or its lock screen is used (MPRIS). */
+/** The messages that a Linux desktop sends when a media key or its lock screen is used (MPRIS). */
 class Desktop {
   readonly address: string
   readonly #bus: ReturnType<typeof spawn>
@@ -47,7 +47,7 @@ class Desktop {
     await this.#send(await this.#player(), '/org/mpris/MediaPlayer2', `org.mpris.MediaPlayer2.Player.${key}`, ...args)
   }
 
-  /** Empty while the browser offers no player. */
+  /** The shown value; empty while the browser exposes no player. */
   async shown(property: string): Promise<string> {
     const player = await this.#player()
     if (player === '') return ''
@@ -107,7 +107,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
       const before = await position(page)
       await desktop.press('Seek', 'int64:5000000')
       await eventually(() => position(page)).toBeGreaterThan(before + 4)
-      // Back to the start, for no loop is kept.
+      // Back to the start, because no loop is kept.
       await desktop.press('Previous')
       await eventually(() => position(page)).toBeLessThan(1)
       await desktop.press('Play')
@@ -144,13 +144,13 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('paused')
     await page.evaluate('handlers.play()')
     await page.getByRole('button', { name: 'Pause' }).waitFor()
-    // The lock screen's time goes as fast as the song.
+    // The time on the lock screen advances at the song's tempo.
     await page.getByRole('slider', { name: 'Tempo' }).fill('50')
     await eventually(() => page.evaluate<number>('positionState.playbackRate')).toBe(0.5)
     expect(await page.evaluate<number>('positionState.duration')).toBe(12)
     await page.evaluate('handlers.seekbackward({ seekOffset: 8 })')
     await eventually(() => position(page)).toBeLessThan(5)
-    // Next and previous are the kept loops, as soon as there are any.
+    // Next and previous step through the kept loops, once there are any.
     expect(await page.evaluate('handlers.nexttrack')).toBe(null)
     for (const from of ['2', '8']) {
       await page.getByRole('slider', { name: 'Position' }).fill(from)
@@ -165,14 +165,14 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     await page.getByText('Loop 0:02 to 0:12').waitFor()
     await page.evaluate('handlers.previoustrack()')
     await eventually(() => position(page)).toBeLessThan(2)
-    // Whoever leaves the song leaves nothing behind.
+    // Leaving the song leaves no media session behind.
     await page.getByRole('link', { name: '← All songs' }).click()
     await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')
   })
 
   test('the screen stays on while a song plays, even after the page was hidden', async () => {
     const page = await pages.arriving()
-    // Headless, there is no screen; others need not ask.
+    // A headless browser has no screen to lock; other browsers need not ask.
     await page.context().grantPermissions(['screen-wake-lock'])
     await page.addInitScript(`
       window.locks = []
@@ -188,7 +188,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     expect(await held()).toBe(0)
     await play(page)
     await eventually(held).toBe(1)
-    // As the browser does with a page that is hidden.
+    // As the browser does when a page is hidden.
     await page.evaluate('locks[0].release()')
     await eventually(held).toBe(0)
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")

@@ -39,11 +39,11 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
   afterEach(() => stopServing())
   tidyUp(() => ({ browser, service }))
 
-  /** A server of its own, which a test takes away: the network of browsers' settings is not that of their workers. */
+  /** A separate server that a test stops, because a browser's offline setting does not cover its workers. */
   const startServing = async (port = 0) => (server = await serve(service.handler, { port }))
   const stopServing = () => server.close({ timeoutMs: 100 })
 
-  /** A page with two songs, the first of them kept. */
+  /** A page with two songs, of which the first is kept offline. */
   async function kept(size = {}) {
     await startServing()
     const { id: app, key } = await service.addApplication('Travellers')
@@ -52,7 +52,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     const page = await pages.signedIn(size)
     await send(page, join(folder, song), join(folder, other))
     await openSong(page, song)
-    // Firefox asks the person, who need not answer.
+    // Firefox asks the person, who may not answer.
     await page.evaluate('navigator.storage.persist = () => new Promise(() => {})')
     await page.getByRole('button', { name: 'Keep offline' }).click()
     await page.getByText(/^Kept on this device/).waitFor()
@@ -173,7 +173,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     expect(new URL(start, url).href).toBe(`${server.origin}/v1/console`)
     for (const { src } of icons) expect((await fetch(new URL(src, url))).status).toBe(200)
     const { installabilityErrors } = await session.send('Page.getInstallabilityErrors')
-    // Nothing is installed in a private window, as those of tests are.
+    // Private windows, such as those of tests, install nothing.
     expect(installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito')).toEqual([])
   })
 })

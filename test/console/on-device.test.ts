@@ -16,7 +16,7 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
   let browser: Browser
 
   beforeAll(async () => {
-    // Else the page optimizes the runtime for seconds, to separate a second of audio.
+    // Otherwise the page optimizes the runtime for seconds, to separate a second of audio.
     const quick = openBrowser('--js-flags=--liftoff-only')
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), quick])
   })
@@ -45,7 +45,7 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
       expect(bytes.toString('latin1', 0, 4)).toBe('RIFF')
       expect(bytes.length).toBeGreaterThan(100_000)
     }
-    // It is offered only in place of a workflow that separates, and comes back with what was made.
+    // Offered only in place of a workflow that separates, and selected again with the results.
     const workflows = page.getByLabel('Workflow').first()
     const separation = await workflows.inputValue()
     await workflows.selectOption('Held')

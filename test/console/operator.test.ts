@@ -69,7 +69,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
       ['service/held', 'Still waiting'],
     ]) {
       await service.created({ workflow, name })
-      // Before the held ones take both slots for good.
+      // Waits before the held jobs take both slots for good.
       if (workflow === 'service/failing') await vi.waitUntil(async () => (await count('FAILED')) === 1, patienceMs)
     }
     await vi.waitUntil(async () => (await count('STARTED')) === 2, patienceMs)
@@ -84,7 +84,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     return page
   }
 
-  /** Of the first application, which all jobs are of. */
+  /** Opens the quota of the first application, which owns all jobs. */
   async function openQuota(page: Page) {
     const choice = page.getByLabel('Control an application')
     await choice.selectOption({ index: 1 })
@@ -180,7 +180,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await page.keyboard.press('Enter')
     await quota.getByRole('alert').filter({ hasText: 'Somebody else has changed these limits.' }).waitFor()
     expect((await service.engine.limits(id)).own).toEqual({ jobs: 900 })
-    // The browser's own line about the refusal.
+    // The browser's own log entry of the refusal.
     expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('409')])
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: 'Quota' }).press('Enter')
@@ -209,7 +209,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     ])
     const failures = page.getByRole('region', { name: 'Failures by reason' }).getByRole('listitem')
     expect(await failures.locator('strong').allInnerTexts()).toEqual(['601'])
-    // Which may have ended in two of the chart's steps.
+    // The jobs may have ended in two of the chart's steps.
     const chart = await page.getByRole('region', { name: 'Jobs ended' }).getByRole('img').getAttribute('aria-label')
     const charted = [...(chart ?? '').matchAll(/(\d+) succeeded, (\d+) failed/g)]
     expect([1, 2].map((part) => charted.reduce((sum, found) => sum + Number(found[part]), 0))).toEqual([702, 601])
@@ -265,7 +265,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     const page = await signedIn()
     const rows = page.getByRole('region', { name: 'Used this month' }).getByRole('row')
     await rows.nth(1).waitFor()
-    // At most a minute old: of the jobs that had ended then.
+    // Figures are up to a minute old, so they count the jobs that had ended by then.
     expect(await rows.nth(1).getByRole('cell').allTextContents()).toEqual([
       expect.stringMatching(/^[1-9]\d*$/),
       expect.stringMatching(/^[1-9]\d*$/),
@@ -280,7 +280,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     const page = await signedIn()
     await page.getByRole('link', { name: 'Jobs', exact: true }).click()
     await page.getByRole('searchbox', { name: 'Id, name or batch' }).fill('still wait')
-    // Figures that arrive while somebody types change nothing of it.
+    // Figures that arrive during typing leave the input unchanged.
     await page.waitForResponse(/\/overview$/)
     await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
     expect(await page.getByRole('searchbox', { name: 'Id, name or batch' }).inputValue()).toBe('still wait')
@@ -301,7 +301,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await page.getByRole('link', { name: 'Reel 7' }).click()
     await page.getByRole('button', { name: 'Run again' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click()
-    // Both slots are taken, so it waits.
+    // Both slots are taken, so the job waits.
     await page.getByRole('button', { name: 'Cancel job' }).waitFor()
     await page.goBack()
     await page

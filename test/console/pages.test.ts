@@ -29,9 +29,9 @@ vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 const rate = 8000
 const desktop = { width: 1280, height: 720 }
 const song = 'Harbour Lights.wav'
-/** As long as a file system allows, with a word that no line can hold, and written in both directions. */
+/** As long as a file system allows, with a word too long for a line, and with text in both directions. */
 const longSong = `${'Live_at_the_old_harbour_'.repeat(4)} 🎤 مرحبا بالعالم ${'and the second night '.repeat(4)}.wav`
-/** What axe finds depends on the layout and on the colours; what overflows, on the width alone. */
+/** axe's findings depend on layout and colours; overflow depends on the width alone. */
 const sizes: [name: string, size: BrowserContextOptions, widths: (typeof narrow)['viewport'][]][] = [
   ['desktop, 320 px and 200 %, light', { colorScheme: 'light', viewport: desktop }, [narrow.viewport, zoomed.viewport]],
   ['phone, dark', { ...phone, colorScheme: 'dark' }, []],
@@ -50,7 +50,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     ;[service, browser] = await Promise.all([
       startService({
         http: { console: true, manageKeys: true },
-        // Each test leaves a held job behind, which keeps its slot.
+        // Each test leaves a held job, which keeps its slot.
         engine: { dispatch: { concurrency: 50 } },
         audioPeaks: audioPeaks({ directory: folder }),
       }),
@@ -60,7 +60,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
   })
   tidyUp(() => ({ browser, service }))
 
-  /** An application with a song that is done, one that has failed and one that is worked on; the key signs in to it. */
+  /** An application with a finished, a failed and a running song; its key signs in. */
   async function withSongs(): Promise<string> {
     const { key } = await service.addApplication('Studio')
     await service.created({ name: 'A long lecture' }, { key })
@@ -123,7 +123,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       await openSong(page, longSong)
       await page.keyboard.press('ArrowRight')
       await page.keyboard.press('[')
-      // Not on a phone, which has no keys.
+      // Absent on a phone, which has no keyboard.
       if (await page.getByText('Keyboard shortcuts').isVisible()) await page.getByText('Keyboard shortcuts').click()
       await page.getByRole('button', { name: 'Mute Vocals' }).click()
       await check('player with a loop', page)
@@ -171,20 +171,20 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
 
       await send(page, join(folder, song))
       await eventually(() => page.getByRole('status').allInnerTexts()).toContain(`${song}: done.`)
-      // After a route change, forth and back.
+      // After a route change, forward and back.
       await openSong(page, song)
       await focused(page.getByRole('heading', { name: song }))
       await page.getByRole('link', { name: '← All songs' }).press('Enter')
       await focused(rowOf(page, song).getByRole('link'))
       await page.getByRole('link', { name: 'API keys' }).press('Enter')
       await focused(page.getByRole('heading', { name: 'API keys' }))
-      // After what had the focus was ended.
+      // After the element with the focus was removed.
       await page.getByLabel('Name of the key').fill('Studio')
       await page.keyboard.press('Enter')
       await page.getByRole('button', { name: 'Revoke Studio' }).press('Enter')
       await page.getByRole('button', { name: 'Revoke key' }).press('Enter')
       await focused(page.getByRole('heading', { name: 'API keys' }))
-      // After a deletion, and after it was taken back.
+      // After a deletion and its undo.
       await page.getByRole('link', { name: 'Library' }).press('Enter')
       await rowOf(page, song)
         .getByRole('button', { name: `Delete ${song}` })
@@ -193,11 +193,11 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       await page.getByRole('button', { name: 'Undo' }).press('Enter')
       await rowOf(page, song).waitFor()
       await hasFocus()
-      // After the button of a row went with the job's state.
+      // After the button of a row disappeared with the job's state.
       await rowOf(page, 'A long lecture').getByRole('button', { name: 'Stop A long lecture' }).press('Enter')
       await rowOf(page, 'A long lecture').locator('.status.stopped').waitFor()
       await hasFocus()
-      // After a dialogue was called off: the toast that asks for a file.
+      // After a cancelled dialogue: the toast that asks for a file.
       await rowOf(page, 'A long lecture').getByRole('button', { name: 'Send again: A long lecture' }).press('Enter')
       await rowOf(page, 'A long lecture').locator('.status.started').waitFor()
       await hasFocus()
@@ -239,7 +239,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       )
     await page.locator('.mini').first().scrollIntoViewIfNeeded()
     await eventually(inked).toBeGreaterThan(0)
-    // Two stems a row; those far below are not asked for.
+    // Two stems a row; rows far below are not requested.
     expect(asked.length).toBeLessThan(2 * count)
     const down = async () => {
       await page.locator('.rows li').last().scrollIntoViewIfNeeded()
@@ -252,7 +252,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     const [first] = asked
     const answer = await fetch(first!, { headers: { authorization: key } })
     expect((await answer.arrayBuffer()).byteLength).toBeLessThan(2000)
-    // Coming back, nothing is asked for again.
+    // On return, nothing is requested again.
     await page.getByRole('link', { name: 'API keys' }).click()
     await page.getByRole('link', { name: 'Library' }).click()
     await page.locator('.mini').first().scrollIntoViewIfNeeded()
@@ -300,7 +300,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       await page.getByRole('heading', { name: 'Create a job' }).waitFor()
       expect(await page.locator('main').innerText()).toContain('Turn on JavaScript to send requests from this page.')
 
-      // axe needs scripts: it looks at the same text, without the page's own script.
+      // axe needs scripts: it inspects the same text, without the page's own script.
       const shown = await pages.open(size, '/healthz')
       await shown.route('**/console/app.js', (route) => route.abort())
       await shown.route('**/console', async (route) => {

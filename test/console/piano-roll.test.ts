@@ -18,7 +18,7 @@ import {
 import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
-/** Two long notes with a pause between them: seconds from, seconds to, MIDI number. */
+/** Two long notes with a pause between them: start and end in seconds, MIDI number. */
 const played = [
   [0.5, 2.5, 69],
   [3.5, 5.5, 76],
@@ -61,7 +61,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
     return page
   }
 
-  /** The rows of the picture in which there is a note at this time, as shares of its height from the top. */
+  /** The rows of the picture with a note at this time, as shares of the height from the top. */
   const rowsAt = (page: Page, share: number) =>
     page.evaluate<number[]>(`(() => {
       const canvas = document.querySelector('.roll canvas')
@@ -90,7 +90,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
     await page.getByRole('checkbox', { name: 'Song (2)' }).uncheck()
     await eventually(() => rowsAt(page, 1.5 / seconds)).toEqual([])
     await page.getByRole('checkbox', { name: 'Song (2)' }).check()
-    // Around the position, which is the beginning: the first half, then.
+    // The zoom is around the position, here the beginning, so the first half is shown.
     await page.getByRole('button', { name: 'Zoom in' }).click()
     await eventually(() => rowsAt(page, 4.5 / seconds)).toEqual(low)
     await page.setViewportSize(narrow.viewport)
@@ -99,7 +99,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
 
   test('are heard at their pitch, from where the user seeks to, in sync; a pause is silent', async () => {
     const page = await roll()
-    /** As the nearest MIDI number: notes may be bent by a third of a semitone. */
+    /** The nearest MIDI number: notes may be bent by a third of a semitone. */
     const heard = () =>
       page.evaluate<number>(`(() => {
         const bins = new Float32Array(speaker.frequencyBinCount)
@@ -118,7 +118,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
     await eventually(() => page.evaluate('clock.state')).toBe('suspended')
     const stopped = await position(page)
     expect(stopped).toBeLessThan(seconds)
-    // To the end, where it stops by itself.
+    // Plays to the end, where it stops by itself.
     await page.getByRole('button', { name: 'Play', exact: true }).click()
     await eventually(() => page.getByRole('button', { name: 'Play', exact: true }).count()).toBe(1)
   })

@@ -33,14 +33,14 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
   let pages: ConsolePages
 
   beforeAll(async () => {
-    // A tone, and a drum twice a second.
+    // A tone, and two drum hits a second.
     const tone = sine(12 * rate, hertz, rate, 0.4).map((value, i) => {
       const time = (i / rate) % (1 / beatsPerSecond)
       return value + 0.3 * Math.cos(2 * Math.PI * 70 * time) * Math.exp(-time / 0.06)
     })
     await writeWav(join(folder, 'song.wav'), [tone, tone], rate, '16')
-    // As high as a file can be, all of the time: at another pitch, its parts come to more.
-    // First an A with its third and fifth, then a D.
+    // A square wave at full scale: at another pitch, the sum of its parts exceeds it. First an A with its third and
+    // fifth, then a D.
     const square = Float32Array.from({ length: 6 * rate }, (_, i) => {
       const period = i < 3 * rate ? 200 : 150
       return i % period < period / 2 ? 0.98 : -0.98
@@ -70,7 +70,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     return page
   }
   const play = (page: Page) => page.getByRole('button', { name: 'Play', exact: true }).click()
-  /** The strongest frequency that is heard. */
+  /** The strongest frequency in the output. */
   const pitch = (page: Page) =>
     page.evaluate<number>(`(() => {
       const bins = new Float32Array(speaker.frequencyBinCount)
@@ -78,12 +78,12 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       return (bins.indexOf(Math.max(...bins)) * clock.sampleRate) / speaker.fftSize
     })()`)
 
-  /** Seconds of the song for one of the clock. */
+  /** Seconds of the song per second of the clock. */
   async function tempo(page: Page): Promise<number> {
     const both = () => page.evaluate<[number, number]>("[clock.currentTime, +document.querySelector('.seek').value]")
     await eventually(() => position(page)).toBeGreaterThan(0.5)
     const [at, from] = await both()
-    // So long that a frame drawn late counts for little.
+    // Long enough that a frame drawn late matters little.
     await eventually(async () => (await both())[0]).toBeGreaterThan(at + 4)
     const [end, to] = await both()
     return (to - from) / (end - at)
@@ -93,7 +93,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     const page = await player()
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
-    // As recorded, nothing is processed, and the kernel is not even loaded.
+    // As recorded, nothing is processed, so the kernel is not even loaded.
     await play(page)
     expect(Math.abs((await tempo(page)) - 1)).toBeLessThan(0.05)
     await page.getByRole('button', { name: 'Pause' }).click()
@@ -128,7 +128,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       'Volume +12.0 dB',
     )
     await play(page)
-    // The song is 0.7 high, so four times that would be clipped.
+    // The song peaks at 0.7, so four times as much would be clipped.
     await eventually(() => heardPeak(page)).toBeGreaterThan(0.8)
     expect(await heardPeak(page)).toBeLessThanOrEqual(1)
   })
@@ -144,7 +144,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       return position(page)
     }).toBeGreaterThan(4)
     expect(most).toBeLessThan(1)
-    // As recorded, the limiter is not in the way.
+    // As recorded, the limiter is bypassed.
     await page.getByRole('button', { name: 'As recorded' }).click()
     await page.getByRole('slider', { name: 'Position' }).fill('1')
     await eventually(() => heardPeak(page)).toBeGreaterThan(0.975)
@@ -158,7 +158,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       .locator('.title')
       .getByText(/bpm|beat/)
       .waitFor()
-    // Its chords stand above the lanes, and follow the pitch.
+    // Its chords are shown above the lanes, and follow the pitch.
     await page.getByRole('img', { name: 'Chords: A at 0:00, D at 0:03', exact: true }).waitFor()
     await page.getByRole('slider', { name: 'Pitch' }).fill('-4')
     const chords = page.getByRole('img', { name: 'Chords: F at 0:00, A♯ at 0:03', exact: true })
@@ -231,7 +231,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       expect(sampleRate).toBe(rate)
       expect(left).toHaveLength(8 * rate)
       const highest = (plane: Float32Array) => plane.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
-      // As high as it can be; an encoder that loses something may be off a little.
+      // At full scale; a lossy encoder may be off a little.
       expect(highest(left)).toBeGreaterThan(0.95)
       if (!format.startsWith('MP3')) expect(highest(left)).toBeLessThan(1)
       expect(highest(right)).toBeLessThan(0.001)
@@ -242,14 +242,14 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
 
   test('what is quieter than a step of 16 bits is noise in an exported mix, and no distortion', async () => {
     const page = await player()
-    // There is hardly any voice in the song, and this is 80 dB less.
+    // There is hardly any voice in the song, and it is lowered by 80 dB.
     await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
     await page.getByRole('slider', { name: 'Volume of Vocals' }).fill('1')
     const download = await downloaded(page.getByRole('button', { name: 'Export this mix' }))
     const path = join(folder, download.suggestedFilename())
     await download.saveAs(path)
     const [left = new Float32Array(0)] = (await readAudio(path)).channels
-    // Without noise, what is below half a step would be silence.
+    // Without dither, levels below half a step would be silence.
     expect(left.filter((value) => value !== 0).length).toBeGreaterThan(100)
     expect(left.every((value) => Math.abs(value) < 4 / 2 ** 15)).toBe(true)
   })
@@ -282,11 +282,11 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
         const name = Object.keys(localStorage).find((each) => each.startsWith('stemwork.song '))
         return JSON.parse(localStorage.getItem(name)).loop
       })()`)
-    // Where the analysis puts a beat may be some milliseconds off.
+    // The analysis may place a beat some milliseconds off.
     await eventually(async () => Math.abs((await loop()).to - 7) < 0.05).toBe(true)
     expect(Math.abs((await loop()).from - 4)).toBeLessThan(0.05)
 
-    // The stems are silent, so what is heard is the click.
+    // The stems are silent, so the output is the click.
     for (const stem of ['Vocals', 'Accompaniment']) await page.getByRole('button', { name: `Mute ${stem}` }).click()
     await page.getByRole('button', { name: 'Click', exact: true }).click()
     await play(page)
@@ -300,7 +300,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     // A bar of four beats is two seconds.
     await eventually(() => position(page)).toBeLessThan(7)
     await eventually(() => position(page)).toBeGreaterThan(8.2)
-    // It is known after a reload, and nothing is left after the person has signed out.
+    // The tempo survives a reload, and nothing remains after the person has signed out.
     await page.reload()
     await page.locator('.title').getByText('120 bpm').waitFor()
     expect(await page.getByRole('button', { name: 'Count-in' }).getAttribute('aria-pressed')).toBe('true')

@@ -62,7 +62,7 @@ describe('the console', () => {
     const icon = await fetch(`${service.base}/console/icon.png`)
     expect(icon.headers.get('content-type')).toBe('image/png')
     const png = Buffer.from(await icon.arrayBuffer())
-    // The size that iOS asks for, whole.
+    // A whole image of the size that iOS requests.
     expect([png.subarray(1, 4).toString(), png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual(['PNG', 180, 180])
     expect(png.subarray(-8, -4).toString()).toBe('IEND')
     const again = await fetch(`${service.base}/console/app.js`, {
@@ -107,7 +107,7 @@ describe('the console', () => {
     for (const part of ['app.js', 'console.css']) {
       const text = await (await fetch(`${service.base}/console/${part}`)).text()
       const addresses = [...text.matchAll(/https?:\/\/[^"'`\s)]+/g)].map(([address]) => address)
-      // Names of XML languages, a base for relative links, an example in a message: nothing that is asked for.
+      // Names of XML languages, a base for relative links, an example in a message: addresses that are never requested.
       const names = /^http:\/\/(www\.w3\.org\/|localhost$)|^https:\/\/stems\.example\.org\//
       expect(addresses.filter((address) => !names.test(address))).toEqual([])
     }

@@ -39,7 +39,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
   tidyUp(() => ({ browser, service }))
   afterAll(() => void host?.close())
 
-  /** The link that somebody with a key of the application can make. */
+  /** A link created with a key of the application. */
   async function linkTo(name: string): Promise<string> {
     const { key } = await service.addApplication(name)
     const answer = await service.api('/session/code', { method: 'POST', key, body: JSON.stringify({ key }) })
@@ -74,7 +74,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await other.goto(`${service.base}/console`)
     await application(other, 'Test application').waitFor()
     const link = await linkTo('Stranger')
-    // In a tab of the page, as a click on a link would.
+    // In the page's own tab, like a click on a link.
     await page.goto(link)
     await page.getByText('You are signed in to “Test application”.').waitFor()
     await page.getByRole('button', { name: 'Cancel' }).click()
@@ -83,7 +83,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await page.goto(link)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await application(page, 'Stranger').waitFor()
-    // Else it would work for another application than it shows.
+    // Otherwise it would work for another application than it shows.
     await application(other, 'Stranger').waitFor()
   })
 
@@ -93,7 +93,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await application(page, 'Test application').waitFor()
     const stranger = await pages.open({}, '/console#code=made-up')
     await stranger.getByText('This sign-in link no longer works.').waitFor()
-    // The links of earlier versions carried the key itself.
+    // Links of earlier versions carried the key itself.
     await stranger.goto(`${service.base}/console#key=${service.app.key}`)
     await stranger.reload()
     await stranger.getByLabel('API key').waitFor()
@@ -115,7 +115,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
 
   test('an open page is signed out within 2 s of the end of its key, even without requests or events', async () => {
     const { key, record } = await issueKey(service.engine.applications, service.app.id)
-    // Neither side waits for anything but these clocks, so their sum is how long it takes on a quick machine.
+    // Both sides wait only for these clocks, so the sum is the time that a quick machine takes.
     const [serverMs, pageMs] = [1000, 500]
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
@@ -127,14 +127,14 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
       await page.clock.pauseAt(Date.now() + 1000)
       const asked: string[] = []
       page.on('request', (request) => asked.push(new URL(request.url()).pathname))
-      // As another process of the service would.
+      // Another process of the service would do the same.
       await revokeKey(service.engine.applications, record.id)
       await vi.advanceTimersByTimeAsync(serverMs)
       await page.getByText('Reconnecting', { exact: true }).waitFor()
       expect(asked).toEqual([])
       await page.clock.runFor(pageMs)
       await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' })
-      // Drawing the next page takes some frames.
+      // It takes some frames to draw the next page.
       await page.clock.resume()
       await page.getByText('Your key no longer works').waitFor()
       expect(asked.slice(0, 1)).toEqual(['/v1/job/events'])
@@ -166,7 +166,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
 
   test('a page of another port of the same machine cannot use the session', async () => {
     const page = await pages.signedIn()
-    // The browser takes both for one site, and sends the cookie: the origin differs.
+    // To the browser both are one site, so it sends the cookie: only the origin differs.
     await page.goto(`${origin}/first/v1/healthz`)
     const sent = new Promise<[string, number]>((resolve) =>
       service.server.server.on('request', ({ method, headers }: IncomingMessage, response: ServerResponse) => {

@@ -29,7 +29,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
   })
   tidyUp(() => ({ browser, service }))
 
-  /** An application of its own with songs that are worked on until somebody stops them. */
+  /** A separate application with songs that run until they are stopped. */
   async function studio(...names: string[]): Promise<{ key: string; pages: ConsolePages; idOf(name: string): string }> {
     const { key } = await service.addApplication('Studio')
     const ids = new Map<string, string>()
@@ -59,7 +59,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await eventually(() => page.locator('.status.started').count()).toBe(3)
     await page.getByLabel('Select all').check()
     await page.getByText('3 selected').waitFor()
-    // Another program deletes one; this page is told too late.
+    // Another program deletes a song; this page learns of it too late.
     await page.route('**/cancel', async (route) => {
       if (route.request().url().includes(idOf('Second take')))
         await service.api(`/job/${idOf('Second take')}`, { method: 'DELETE', key })
@@ -83,14 +83,14 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await rowOf(page, 'Rough mix').getByRole('button', { name: 'Delete Rough mix' }).click()
     await rowOf(page, 'Final mix').getByRole('button', { name: 'Stop Final mix' }).click()
     await rowOf(other, 'Final mix').locator('.status.stopped').waitFor()
-    // Said to those who do not see it, in the tab that looks on too.
+    // Announced for screen readers, also in the tab that only watches.
     await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Final mix: stopped.')
     await eventually(() => other.getByRole('status').allInnerTexts()).toContain('Final mix: stopped.')
     await page.getByText('Final mix: stopped.').last().waitFor()
     await page.getByRole('button', { name: 'Undo' }).click()
     await rowOf(page, 'Rough mix').waitFor()
 
-    // A page of a song that is deleted elsewhere says so.
+    // The page of a song that is deleted elsewhere shows that.
     await other.goto(`${service.base}/console#/job/${idOf('Outtake')}`)
     await other.getByRole('heading', { name: 'Outtake' }).waitFor()
     await rowOf(page, 'Outtake').getByRole('button', { name: 'Delete Outtake' }).click()
@@ -117,7 +117,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       holds = false
       const answer = await route.fetch()
       await stop('First take')
-      // From here on the answer is older than what the stream has told.
+      // From here on, the answer is older than the stream's events.
       await rowOf(page, 'First take').locator('.status.stopped').waitFor()
       await route.fulfill({ response: answer })
       answered()
@@ -125,7 +125,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await page.goto(`${service.base}/console`)
     await rowOf(page, 'First take').locator('.status.started').waitFor()
     await page.getByText('Connected', { exact: true }).waitFor()
-    // The page reads the list again once it is connected again: its rows are there, and the stream is.
+    // The page reads the list again after it has reconnected: its rows and the stream are there.
     await page.context().setOffline(true)
     await page.getByText('Reconnecting', { exact: true }).waitFor()
     holds = true
@@ -151,11 +151,11 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await page.getByText('Reconnecting', { exact: true }).waitFor()
     let answered = () => {}
     const wasAnswered = new Promise<void>((resolve) => (answered = resolve))
-    // The page reads the list again once it is connected.
+    // The page reads the list again after it has reconnected.
     await page.route(lists, async (route) => {
       const answer = await route.fetch()
       await service.created({ name: 'Late take' }, { key })
-      // From here on the answer is older than what the stream has told.
+      // From here on, the answer is older than the stream's events.
       await rowOf(page, 'Late take').waitFor()
       await route.fulfill({ response: answer })
       answered()
@@ -165,7 +165,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
     expect(await isShown(page, 'Late take')).toBe(true)
     await page.getByText('2 songs', { exact: true }).waitFor()
-    // A list that is being answered is not waited for.
+    // Does not wait for a list that is still being answered.
     await page.unrouteAll({ behavior: 'ignoreErrors' })
   })
 
@@ -186,12 +186,12 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await page.route(lists, async (route) => {
       const answer = await route.fetch()
       expect(answer.headers()['x-total-count']).toBe('2')
-      // The service counts first and lists then: a song that changes in between is counted and not listed.
+      // The service counts first and lists afterwards: a song that changes in between is counted but not listed.
       await route.fulfill({ response: answer, headers: { ...answer.headers(), 'x-total-count': '3' } })
     })
     await page.goto(`${service.base}/console`)
     await page.getByText('2 songs', { exact: true }).waitFor()
-    // A list that is being answered is not waited for.
+    // Does not wait for a list that is still being answered.
     await page.unrouteAll({ behavior: 'ignoreErrors' })
   })
 
@@ -202,7 +202,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     const stop = (name: string) => service.api(`/job/${idOf(name)}/cancel`, { method: 'POST', key })
     await page.route(lists, async (route) => {
       const answer = await route.fetch()
-      // The stream tells of it before the page has its list.
+      // The stream reports it before the page has its list.
       await page.getByText('Connected', { exact: true }).waitFor()
       await stop('Take 1.')
       await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
@@ -227,7 +227,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await rowOf(page, 'Take 3.').locator('.status.stopped').waitFor()
     await rowOf(page, 'Take 1.').waitFor()
     await page.getByText('53 songs', { exact: true }).waitFor()
-    // They would keep the jobs of other tests waiting.
+    // Running jobs would delay those of other tests.
     await Promise.all(names.map(stop))
   })
 
@@ -241,7 +241,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       async (route) => {
         const answer = await route.fetch()
         await service.api(`/job/${idOf('Only take')}/cancel`, { method: 'POST', key })
-        // From here on the answer is older than what the stream has told.
+        // From here on, the answer is older than the stream's events.
         await page.locator('.title .quiet', { hasText: '· Stopped' }).waitFor()
         await route.fulfill({ response: answer })
         answered()
@@ -269,7 +269,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await eventually(() => page.locator('.rows .upload').count()).toBe(2)
     go()
     await eventually(() => page.locator('.status.succeeded').count()).toBe(2)
-    // A job may be done before the answer to its request is here, which ends the row of its upload.
+    // A job may be done before the answer to its creation arrives, which removes the upload's row.
     await eventually(() => page.locator('.rows li').count()).toBe(2)
     expect(await overflow(page)).toBe(0)
     expect(await isShown(page, long(2).slice(0, 40))).toBe(false)

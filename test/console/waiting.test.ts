@@ -6,7 +6,7 @@ import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import { ConsolePages, eventually, patienceMs, rowOf, tidyUp } from './console-page.js'
 
-/** Comes so far that something can be said of the rest, and no further. */
+/** Progresses far enough for an estimate of the rest, and then stops. */
 const stuck = defineWorkflow({
   id: 'service/stuck',
   name: 'Stuck',
@@ -60,7 +60,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     await page.getByText('This job was stopped.').waitFor()
   })
 
-  /** What the row of a song says of its place in the queue. */
+  /** The place in the queue that a song's row shows. */
   async function placeOf(page: Page, name: string): Promise<string | undefined> {
     const [text = ''] = await rowOf(page, name).locator('.state .quiet').allInnerTexts()
     return /^(.*) in your queue$/.exec(text)?.[1]

@@ -21,14 +21,14 @@ import {
 import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 8000
-/** So long that nobody waits for its end. */
+/** Too long for any test to reach its end. */
 const longSeconds = 1500
 const shortSeconds = 12
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
-/** Of a canvas: the share of its width whose bars are higher than the line of silence. */
+/** The share of a canvas's width whose bars are higher than the line of silence. */
 const drawn = (stem: string) => `(() => {
   const canvas = document.querySelector('[aria-label="Waveform of ${stem}"]')
   const { width, height } = canvas
@@ -36,11 +36,11 @@ const drawn = (stem: string) => `(() => {
   return data.filter((value, index) => index % 4 === 3 && value > 0).length / width
 })()`
 
-/** What a meter shows. */
+/** The level that a meter shows. */
 const loudness = (meter: { style: { getPropertyValue(name: string): string } }) =>
   Number(meter.style.getPropertyValue('--level'))
 
-/** Ten seconds of noise, over and over: what takes time is to encode it. */
+/** Writes ten seconds of noise, repeated: encoding is what takes time. */
 function writeLong(path: string, minutes: number, ...encoder: string[]): void {
   const part = path.replace(/(\.\w+)$/, '-part$1')
   const ffmpeg = (...options: string[]) => execFileSync('ffmpeg', ['-loglevel', 'error', ...options])
@@ -48,7 +48,7 @@ function writeLong(path: string, minutes: number, ...encoder: string[]): void {
   ffmpeg('-stream_loop', String(6 * minutes - 1), '-i', part, '-t', String(60 * minutes), '-c', 'copy', path)
 }
 
-/** @returns lets them go */
+/** @returns a function that releases the uploads */
 async function holdUploads(page: Page): Promise<() => void> {
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
@@ -71,14 +71,14 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
-  // Runs after `tidyUp` has closed the pages, which would ask for what is gone.
+  // Runs after `tidyUp` has closed the pages, which would request removed jobs.
   afterEach(async () => {
     const client = createClient({ baseUrl: service.base, apiKey: service.key })
     for (const { id } of (await client.listJobs()).jobs) await client.deleteJob(id)
   })
   tidyUp(() => ({ browser, service }))
 
-  /** The page of a song that was just sent. */
+  /** The page of a song that has just been sent. */
   async function opened(name: string, options?: BrowserContextOptions): Promise<Page> {
     const page = await pages.signedIn(options)
     await send(page, join(folder, name))
@@ -87,7 +87,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await page.waitForURL(/#[/]job[/].{30}/)
     return page
   }
-  /** A link to such a song, on the phone of somebody without a key. */
+  /** A link to such a song, opened on the phone of a guest without a key. */
   async function guest(name: string): Promise<Page> {
     const sender = await opened(name)
     const id = /#[/]job[/]([^/]+)/.exec(sender.url())?.[1] ?? ''
@@ -111,7 +111,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     expect(await createClient({ baseUrl: service.base, apiKey: service.key }).listJobs()).toMatchObject({ jobs: [] })
     await page.getByText('/ 25:00').waitFor()
     await page.getByText(/you hear the original/).waitFor()
-    // All of it can be heard.
+    // The whole song can be heard.
     await slider(page).fill('1400')
     await eventually(() => position(page)).toBeGreaterThan(1400.3)
     await slider(page).fill('0')
@@ -121,11 +121,11 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     release()
     await page.waitForURL(/#[/]job[/].{30}/)
     await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(0)
-    // Where they are made, it plays them.
+    // Finished parts of the stems are played.
     await slider(page).fill('0')
     await eventually(() => page.locator('[data-meter=accompaniments]').evaluate(loudness)).toBeGreaterThan(0)
     expect(await shifted()).toBe(0)
-    // In the same player, without a break.
+    // The same player continues, without a break.
     expect(await player?.evaluate((one: { isConnected: boolean }) => one.isConnected)).toBe(true)
     await page.getByRole('button', { name: 'Pause', exact: true }).waitFor()
   })
@@ -138,7 +138,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     async (ending, minutes, encoder) => {
       const path = join(folder, `large.${ending}`)
       writeLong(path, minutes, ...encoder)
-      // More than is decoded as a whole.
+      // Too large to be decoded as a whole.
       expect((await stat(path)).size).toBeGreaterThan(16e6)
       const page = await pages.signedIn()
       const release = await holdUploads(page)
@@ -153,7 +153,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
       release()
       await page.waitForURL(/#[/]job[/].{30}/)
       await page.getByText(`/ ${minutes}:00`).waitFor()
-      // It would be separated for long.
+      // Otherwise it would be separated for a long time.
       const id = page.url().slice(page.url().lastIndexOf('/') + 1)
       await createClient({ baseUrl: service.base, apiKey: service.key }).deleteJob(id)
     },
@@ -170,7 +170,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
     const shifted = await layoutShift(page)
     release()
-    // Here, the beats are known, and so is all else.
+    // Here, beats and everything else are known.
     await page.getByRole('button', { name: 'Snap loops', disabled: false }).waitFor()
     await page.getByRole('heading', { name: 'Download' }).waitFor()
     expect(await shifted()).toBe(0)
@@ -178,7 +178,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
 
   test('its full length is shown from the start, and its waveforms grow while it plays', async () => {
     const page = await opened('long.wav', { viewport: { width: 1280, height: 900 } })
-    // From now on it has no file, as any other page.
+    // From now on, it has no file, like any other page.
     await page.reload()
     await page.getByRole('region', { name: 'Listen' }).waitFor()
     expect(Math.round(Number(await slider(page).getAttribute('max')))).toBe(longSeconds)
@@ -190,10 +190,10 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await screenshot(page, 'watching')
     await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(before)
     expect(await shareDrawn(page, 'Accompaniment')).toBeLessThan(0.9)
-    // It would be a part of the song, saved as the whole.
+    // An export would save a part of the song as the whole.
     expect(await page.getByRole('button', { name: 'Export this mix' }).isDisabled()).toBe(true)
     expect(await barriers(page)).toEqual([])
-    // What is not made yet cannot be heard: the player waits at its edge.
+    // Unfinished parts cannot be heard: the player waits at their edge.
     await slider(page).fill('1400')
     await eventually(() => position(page)).toBeLessThan(1400)
   })

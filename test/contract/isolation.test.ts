@@ -18,7 +18,7 @@ const memory = async (): Promise<DurableStores> => ({
   async close() {},
 })
 
-/** Answers `/quick` at once; begins an answer to everything else and never ends it; that of `/trickle` goes on. */
+/** Answers `/quick` at once; begins every other answer and never ends it; the answer of `/trickle` keeps sending. */
 let server: Server
 let url: string
 let hanging: number
@@ -33,7 +33,7 @@ beforeEach(async () => {
     hanging++
     if (request.method === 'GET') response.writeHead(200).write('s')
     if (request.url !== '/trickle') return
-    // Faster than the floor for a lonely input, for ever.
+    // Always faster than the minimum rate for a lone input.
     const timer = setInterval(() => response.write('s'.repeat(2000)), 100)
     response.on('close', () => clearInterval(timer))
   })
@@ -88,7 +88,7 @@ for (const [name, open, missing] of [['memory', memory, undefined] as const, ...
           const { job } = await submit(engine, 'quick', '/quick')
           expect((await until(job.id, 'SUCCEEDED')).attempts).toBe(1)
         }
-        // Its share, and no more: 17 wait in the queue, and none of its jobs has ended or was claimed again.
+        // The application has only its share: 17 jobs are queued, and none has ended or was claimed again.
         expect(hanging).toBe(3)
         expect(await engine.count({ app: 'slow', statuses: ['STARTED'] })).toBe(3)
         expect(await engine.count({ app: 'slow', statuses: ['QUEUED'] })).toBe(17)

@@ -37,7 +37,7 @@ describe('a SQLite store whose process is killed while it writes', () => {
           expect(await jobs.get(String(id)), `job ${String(id)} was acknowledged and is lost`).toBeDefined()
         for (const id of succeeded) expect((await jobs.get(String(id)))?.status).toBe('SUCCEEDED')
         const listed = await jobs.list({ limit: 100_000 })
-        // One job a run may have been written and not yet acknowledged.
+        // In each run, one job may have been written but not yet acknowledged.
         expect(listed.length - created.length).toBeLessThanOrEqual(3)
         expect(await jobs.count({})).toBe(listed.length)
         expect(await jobs.count({ uploadKey: 'uploads/app-1/shared' })).toBe(listed.length)
@@ -111,7 +111,7 @@ describe('a blob folder whose process is killed while it writes', () => {
 
   test('is left with temporary files only, which are not blobs and which cleanUp removes', async () => {
     const blobs = join(directory, 'blobs')
-    // Three blobs are stored; the next versions of all three are half written.
+    // Three blobs are stored; the next versions of all three are half-written.
     await messagesUntilKilled('blob-writer.mjs', [blobs, '1000000', '2'], 6)
     const store = fsBlobs({ directory: blobs })
     const files = await readdir(join(blobs, 'results', 'job', '1'))
@@ -146,11 +146,11 @@ async function kill(child: ChildProcess): Promise<void> {
   await exit
 }
 
-/** Starts the script, kills it while it goes on after that many messages, and returns all that it sent. */
+/** Starts the script, kills it after the given number of messages, and returns all that it sent. */
 async function messagesUntilKilled(script: string, args: string[], afterMessages: number): Promise<Message[]> {
   const child = start(script, args)
   const messages: Message[] = []
-  // What was sent before the kill is still in the channel when the process is gone.
+  // Messages sent before the kill are still in the channel after the process has ended.
   const exit = Promise.all([once(child, 'exit'), once(child, 'disconnect')])
   child.on('message', (message: Message) => {
     messages.push(message)

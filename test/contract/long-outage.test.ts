@@ -13,7 +13,7 @@ import { keys, testEngine, textOf } from '../engine/harness.js'
 import { describeWith } from '../servers/found-server.js'
 import { startPostgres } from '../servers/postgres.js'
 
-/** `STEMWORK_OUTAGE_SECONDS=600` takes the server away as long as the slowest failovers. */
+/** `STEMWORK_OUTAGE_SECONDS=600` removes the server for as long as the slowest failovers. */
 const outageSeconds = Number(process.env.STEMWORK_OUTAGE_SECONDS ?? 60)
 const unitMs = 500
 const beforeMs = 6000
@@ -21,7 +21,7 @@ const unitsOf = (seconds: number) => Math.ceil((beforeMs + seconds * 1000) / uni
 
 const paramsSchema = z.object({ units: z.number(), isKept: z.boolean() })
 
-/** Counts, and notes each unit that is done. */
+/** Counts the runs, and notes each unit that is done. */
 function countingWorkflow() {
   const done: Record<string, number[]> = {}
   const workflow = defineWorkflow({
@@ -77,7 +77,7 @@ describeWith('a long outage of Postgres', { postgres: await startPostgres() }, (
           return { pool, jobs, ...testEngine(workflow, settings, { jobs, applications, blobs, queue: memoryQueue() }) }
         }),
       )
-      // Some end while the server is away, some later; the last worker has nothing to do but to take what it may.
+      // Some jobs end while the server is away, some later; the last worker is idle and takes any job that it may.
       const given = [outageSeconds / 2, outageSeconds + 10].flatMap((seconds) =>
         [true, false].map((isKept) => ({ units: unitsOf(seconds), isKept })),
       )

@@ -16,7 +16,7 @@ const outageMs = 3.5 * leaseMs
 describeWith('outages of Postgres longer than the lease', { postgres: await startPostgres() }, ({ postgres }) => {
   afterAll(() => postgres.release())
 
-  /** Workers with a connection of their own each, of which the last has nothing to do, and jobs without checkpoints. */
+  /** Workers, each with its own connection, of which the last is idle; and jobs without checkpoints. */
   async function deployment(workers: number) {
     const schema = `test_${randomUUID().replaceAll('-', '')}`
     const blobs = memoryBlobs()
@@ -25,7 +25,7 @@ describeWith('outages of Postgres longer than the lease', { postgres: await star
     const nodes = await Promise.all(
       Array.from({ length: workers }, async (_, worker) => {
         const proxy = await startSilentProxy(postgres.url)
-        // Calls that hang keep their connections.
+        // Hanging calls keep their connections.
         const pool = new Pool({ connectionString: proxy.url, max: 40, connectionTimeoutMillis: 500 })
         const { jobs, applications, migrate } = postgresStores({ pool, schema })
         if (worker === 0) await migrate()
@@ -52,7 +52,7 @@ describeWith('outages of Postgres longer than the lease', { postgres: await star
       await engine.start()
       while (runs.length < Math.min(n + 1, ids.length)) await sleep(20)
     }
-    // From here on, each of them may judge leases.
+    // After this time, each worker may judge leases.
     await sleep(2 * leaseMs)
     const found = () => Promise.all(ids.map((id) => first.jobs.get(id)))
     return {
@@ -66,7 +66,7 @@ describeWith('outages of Postgres longer than the lease', { postgres: await star
         return (await found()).map((job) => [job?.status, job?.attempts, job?.lapses])
       },
       async close() {
-        // Calls that hang end only after twenty seconds.
+        // Hanging calls end only after twenty seconds.
         for (const { proxy } of nodes) proxy.cut()
         await Promise.all(nodes.map(({ engine }) => engine.close({ timeoutMs: 0 })))
         await Promise.all(nodes.map(({ proxy }) => proxy.close()))
@@ -97,7 +97,7 @@ describeWith('outages of Postgres longer than the lease', { postgres: await star
       finish(ids[0])
       await sleep(outageMs / 2)
       await restore()
-      // Time enough for the idle worker to take what it may.
+      // Time for the idle worker to take any job that it may.
       await sleep(2.5 * leaseMs)
       finish(ids[1])
       expect(await ended()).toEqual(ids.map(() => ['SUCCEEDED', 1, 0]))

@@ -15,13 +15,13 @@ import { type SilentProxy, startSilentProxy } from '../servers/silent-proxy.js'
 
 const leaseMs = 1000
 const outageMs = 3 * leaseMs
-/** It is told each time that Redis is silent. */
+/** Ignores the message about each time that Redis is silent. */
 const logger = { debug() {}, info() {}, warn() {}, error() {} }
 
 const servers = { postgres: await findPostgres(), redis: await findRedis() }
 
 describeWith('Redis and S3 fall silent while jobs run', servers, ({ postgres, redis }) => {
-  /** Two workers that reach Postgres, and Redis and S3 by proxies. */
+  /** Two workers that reach Postgres directly, and Redis and S3 through proxies. */
   async function deployment() {
     const schema = `test_${randomUUID().replaceAll('-', '')}`
     const s3 = await startS3Server()
@@ -90,11 +90,11 @@ describeWith('Redis and S3 fall silent while jobs run', servers, ({ postgres, re
       while (runs.length < 2) await sleep(20)
       const away: SilentProxy[] = silent[name]!.map((each) => proxies[each])
       for (const proxy of away) void proxy.silence()
-      // Its notification is lost: a sweep finds it.
+      // The job's notification is lost: a sweep finds the job.
       ids.push(await submit())
       while (runs.length < 3) await sleep(20)
       await sleep(outageMs / 2)
-      // Their files have to wait for S3, under their leases.
+      // The jobs' files have to wait for S3, under their leases.
       finish.open()
       await sleep(outageMs / 2)
       for (const proxy of away) proxy.speak()

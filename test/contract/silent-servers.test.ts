@@ -22,12 +22,12 @@ const outage = { code: 'STORE_UNAVAILABLE', retryable: true }
 
 afterEach(resumeTime)
 
-/** What becomes of the calls within a minute, which passes as fast as this process runs. */
+/** The outcomes of the calls within a minute of fake time, which passes as fast as this process runs. */
 async function withinMinute<Result>(calls: Promise<Result>[]): Promise<PromiseSettledResult<Result>[]> {
   let outcomes: PromiseSettledResult<Result>[] | undefined
   void Promise.allSettled(calls).then((all) => (outcomes = all))
   for (let second = 0; second < 60 && outcomes === undefined; second++) {
-    // Sockets go on by themselves, in real time.
+    // Sockets continue in real time.
     for (let piece = 0; piece < 10; piece++) await new Promise((resolve) => setImmediate(resolve))
     await vi.advanceTimersByTimeAsync(1000)
   }
@@ -41,7 +41,7 @@ describeWith('servers whose connections are open and silent', { postgres, redis 
     const proxy = await startSilentProxy(postgres.url)
     const direct = new Pool({ connectionString: postgres.url })
     const hasty = new Pool({ connectionString: proxy.url, max: 3, connectionTimeoutMillis: 2000 })
-    // As pg makes it without options: it waits for ever for a connection.
+    // The default of pg: it waits for a connection for ever.
     const patient = new Pool({ connectionString: proxy.url, max: 2 })
     try {
       const recovering = postgresStores({ pool: hasty, schema })

@@ -62,7 +62,7 @@ describe('a contract suite', () => {
             const store = memoryJobs({ clock, idempotencyMs })
             return { store: { ...store, ...change(store) }, advance, async close() {} }
           },
-          // Or else they would fail for every store, and prove nothing.
+          // Otherwise they would fail for every store, and prove nothing.
           skips: {
             'records that cannot be read do not prevent other jobs from being claimed': 'not to be damaged',
             'a page leaves out a record that cannot be read and shows the others, and `unreadable` names it':
@@ -129,7 +129,7 @@ describe('a contract suite', () => {
     const { failed, messages } = await outcome((api) =>
       jobStoreContract(api, { open: async () => ({ store: memoryJobs({ clock }), advance, async close() {} }) }),
     )
-    // Records of this store cannot be damaged, which the harness does not say either.
+    // Records of this store cannot be damaged; the harness does not declare that either.
     const others = messages.filter((message) => !message.startsWith('Give `damage`'))
     expect(others.length).toBeGreaterThan(0)
     expect(failed).toHaveLength(messages.length)
@@ -271,7 +271,7 @@ describe('a failing case says in words what was expected:', () => {
   })
 })
 
-/** Which argument of an assertion is its sentence. */
+/** Index of the argument that is the message of an assertion. */
 const sentenceAt: Record<string, number> = {
   'assert.ok': 1,
   'assert.equal': 2,
@@ -329,7 +329,7 @@ describe('withFaults', () => {
   })
 })
 
-/** Runs a suite on a runner of a few lines. */
+/** Runs a suite on a minimal runner. */
 async function outcome(
   register: (api: ContractApi) => void,
 ): Promise<{ passed: string[]; failed: string[]; skipped: string[]; messages: string[]; broken: Map<string, string> }> {
@@ -355,7 +355,7 @@ async function outcome(
   return { passed, failed, skipped, messages, broken: new Map(failed.map((name, index) => [name, messages[index]!])) }
 }
 
-/** Registers the first case of a suite and no other. */
+/** Registers only the first case of a suite. */
 function onlyFirst(api: ContractApi): ContractApi {
   let count = 0
   const first = (name: string, body: () => Promise<void>) => (count++ === 0 ? api.test(name, body) : undefined)

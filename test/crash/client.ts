@@ -3,7 +3,7 @@ import { type CrashDeployment, publicOrigin } from './deployment.js'
 
 export interface SubmittedJob {
   number: number
-  /** Every id that a submit or its repetition returned; more than one means a job was accepted twice. */
+  /** Every id that a submission or its repetition returned; more than one id means that a job was accepted twice. */
   ids: Set<string>
   key: string
   isBad: boolean
@@ -13,12 +13,11 @@ export interface SubmittedJob {
 const patienceMs = 180_000
 
 /**
- * A client as careful as clients should be: it repeats unanswered requests, with the same idempotency key, at any
- * node.
+ * A client that behaves as clients should: it repeats unanswered requests, with the same idempotency key, at any node.
  */
 export class CrashClient {
   readonly #origins: string[]
-  /** Answers that mean that something is wrong with the service, and how often they came. */
+  /** Number of answers, by answer, that show a fault of the service. */
   readonly wrongAnswers: Record<string, number> = {}
   #next = 0
 
@@ -60,7 +59,7 @@ export class CrashClient {
     for (const giveUpAt = Date.now() + patienceMs; ;) {
       const ticket = await this.#untilAnswered('/v1/upload', { headers: { authorization: key } })
       const { uploadUrl, downloadUrl } = (await ticket.json()) as { uploadUrl: string; downloadUrl: string }
-      // A ticket writes once: an upload with an unknown outcome is repeated with a new one.
+      // A ticket writes once, so an upload with an unknown outcome is repeated with a new ticket.
       const answer = await this.#ask(uploadUrl.slice(publicOrigin.length), { method: 'PUT', body: text })
       if (answer?.status === 200) return downloadUrl
       if (Date.now() > giveUpAt) throw new Error('No upload came to its end.')
@@ -78,7 +77,7 @@ export class CrashClient {
     }
   }
 
-  /** Undefined: there was no answer. */
+  /** Undefined: the request was not answered. */
   async #ask(path: string, init: RequestInit): Promise<Response | undefined> {
     const origin = this.#origins[this.#next++ % this.#origins.length]
     try {

@@ -49,13 +49,13 @@ test('a separation in a composition continues after kill -9 of its worker; no ea
   const expected = await resultOf(start(whole, song), whole)
   expect(expected.status).toBe('SUCCEEDED')
 
-  // Once a part of the separation is stored, after the finished step.
+  // The worker is killed once a part of the separation is stored, after the finished step.
   const first = start(killed, song, '1')
   expect(await once(first, 'exit')).toEqual([null, 'SIGKILL'])
   const resumed = await resultOf(start(killed), killed)
   expect(resumed.status).toBe('SUCCEEDED')
   expect(resumed.outputs.vocals?.key).toMatch(/\/2-\w+\/vocals.flac$/)
-  // The second worker goes on at the part after the last one: no part of the separation is kept twice.
+  // The second worker continues at the next part: no part of the separation is kept twice.
   const parts = (await readFile(join(killed, 'parts.txt'), 'utf8')).trimEnd().split('\n')
   const [work] = /^work-separate-\w+/.exec(parts[0] ?? '') ?? []
   expect(parts).toEqual(parts.map((_, index) => `${work}/part-${index}`))

@@ -14,11 +14,11 @@ import { seededRandom } from './random.js'
 import { judge, type Verdict } from './verdict.js'
 
 export interface CrashOptions {
-  /** Folder of this repository, with a build in `dist`. */
+  /** Root folder of this repository, with a build in `dist`. */
   root: string
   seed: number
   queue: 'bullmq' | 'postgres'
-  /** How long faults occur; jobs are submitted for most of that time. */
+  /** Duration of the faults; jobs are submitted for most of it. */
   seconds: number
   jobs: number
   workers: number
@@ -27,9 +27,9 @@ export interface CrashOptions {
   beside?: string
   outageSeconds: number
   faults: Partial<Record<FaultName, number>>
-  /** After the last fault; jobs that have not ended by then are stuck. */
+  /** Time after the last fault; jobs that have not ended by then are stuck. */
   settleSeconds: number
-  /** End the nodes as a deployment does, and wait for them; otherwise with -9. */
+  /** Whether nodes are ended as a deployment does, and awaited; otherwise they are killed with -9. */
   stopsGently: boolean
   log?: (line: string) => void
 }
@@ -37,11 +37,11 @@ export interface CrashOptions {
 export interface CrashReport extends Verdict {
   faults: Partial<Record<FaultName, number>>
   /**
-   * How often the whole machine stalled for so long that leases may have run out, which is no fault and allows no
+   * Number of times that the whole machine stalled long enough for leases to expire, which is no fault and allows no
    * conclusions.
    */
   stalls: number
-  /** The last output of nodes that exited by themselves when they should have continued. */
+  /** The last output of nodes that exited by themselves when they should have kept running. */
   unexpectedExits: string[]
   /** Nodes that did not end within a minute of SIGTERM. */
   notStopped: number
@@ -53,8 +53,8 @@ export interface CrashReport extends Verdict {
 const leaseSeconds = 4
 
 /**
- * Lets clients submit jobs to a deployment of real processes on servers of its own, while faults hit it, and
- * counts what became of the jobs: by the answers that the clients got, by the ledger of the database, and by the files
+ * Lets clients submit jobs to a deployment of real processes with separate servers, while faults hit it, and counts
+ * the outcomes of the jobs: by the answers that the clients got, by the ledger of the database, and by the files
  * in the bucket.
  */
 export async function crashRun(options: CrashOptions): Promise<CrashReport> {
@@ -121,7 +121,7 @@ async function submitAll(
   )
 }
 
-/** Watches whether this process gets to run; if not, the nodes beside it may not either. */
+/** Watches for pauses of this process, during which the nodes beside it may not have run either. */
 function noteStalls(): { hits: Hit[]; stop(): void } {
   const hits: Hit[] = []
   let last = Date.now()
@@ -153,7 +153,7 @@ async function textsOf(client: CrashClient, { stores }: CrashDeployment, job: Su
   return (await stores.jobs.get(id))?.status === 'SUCCEEDED' ? await client.results(id, job.key) : {}
 }
 
-/** With all nodes ended, so that nothing changes any more. */
+/** Inspects the results after all nodes have ended, so that nothing changes any more. */
 async function inspect(
   { pool, stores, s3, nodes }: CrashDeployment,
   submitted: readonly SubmittedJob[],

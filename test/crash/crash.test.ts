@@ -4,7 +4,7 @@ import { hasProgram } from '../servers/found-server.js'
 import { databaseOwner } from '../servers/postgres.js'
 import { crashRun } from './crash-run.js'
 
-// Long runs, with more of everything, silent connections and Postgres alone, are `npm run bench -- crash`.
+// Long runs, with more jobs and faults, silent connections and Postgres alone, are `npm run bench -- crash`.
 const root = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '')
 const short = { root, seconds: 6, workers: 3, apiNodes: 2, outageSeconds: 2, settleSeconds: 120, stopsGently: false }
 const faults = {

@@ -14,19 +14,19 @@ import { NodeProcess } from './node-process.js'
 
 export type ServerName = 'postgres' | 'redis' | 's3'
 
-/** A process of the deployment with a way of its own to each server. */
+/** A process of the deployment, with its own proxy to each server. */
 export interface Node {
   name: string
   kind: 'api' | 'worker'
   isOtherBuild: boolean
-  /** Of an API node. */
+  /** Origin of an API node. */
   origin: string
   process: NodeProcess
   proxies: Partial<Record<ServerName, SilentProxy>>
 }
 
 export interface DeploymentOptions {
-  /** Folder of this repository. */
+  /** Root folder of this repository. */
   root: string
   queue: 'bullmq' | 'postgres'
   workers: number
@@ -38,10 +38,10 @@ export interface DeploymentOptions {
 
 export type CrashDeployment = Awaited<ReturnType<typeof startDeployment>>
 
-/** The address that links have; clients of the run replace it with that of a node. */
+/** The origin of links; clients of the run replace it with that of a node. */
 export const publicOrigin = 'http://crash.test'
 
-/** Servers of its own, and the nodes of a service as processes, none of them shared with anything else. */
+/** Servers, and the nodes of a service as processes, none of them shared with anything else. */
 export async function startDeployment(options: DeploymentOptions) {
   const { root, queue, leaseSeconds } = options
   const postgres = present(await startPostgres())
@@ -62,7 +62,7 @@ export async function startDeployment(options: DeploymentOptions) {
     TMPDIR: folder,
   }
   const nodes: Node[] = []
-  // Before free ports for the nodes are chosen: one of these might get such a port.
+  // Before free ports for the nodes are chosen: otherwise a proxy might get such a port.
   const proxiesOfNodes = await Promise.all(
     Array.from({ length: options.apiNodes + options.workers }, async () => ({
       postgres: await startSilentProxy(postgres.url),

@@ -15,31 +15,31 @@ export type FaultName =
   | 'Postgres restarted'
   | 'S3 away'
 
-/** A fault: whose work it may have ended, and from when to when. Without a pid: that of any process. */
+/** A fault: the process whose work it may have ended, and its time span. Without a pid: any process. */
 export interface Hit {
   pid: number | undefined
   from: number
   until: number
 }
 
-/** Connections that were silenced stay so: by then each has been given up. */
+/** Silenced connections stay silent: after this time, each has been given up. */
 const silentMs = 60_000
 
 const serverNames: readonly ServerName[] = ['postgres', 'redis', 's3']
 
 export interface FaultPlan {
   random: () => number
-  /** How often each occurs. */
+  /** Number of faults of each kind. */
   counts: Partial<Record<FaultName, number>>
   seconds: number
-  /** How long S3 is down. */
+  /** Duration of the S3 outage. */
   outageSeconds: number
   leaseSeconds: number
 }
 
 /**
- * Brings all faults of the plan over the deployment, in an order and with targets that the random numbers give, at
- * equal intervals.
+ * Applies all faults of the plan to the deployment at equal intervals; the random numbers decide their order and
+ * targets.
  */
 export async function bringFaults(
   deployment: CrashDeployment,
@@ -93,7 +93,7 @@ export async function bringFaults(
     },
   }
 
-  // The long outage first, so that the others fall into it.
+  // The long outage comes first, so that the other faults fall into it.
   const order = shuffled(random, names).sort((a, b) => Number(b === 'S3 away') - Number(a === 'S3 away'))
   for (const name of order) {
     await delay((seconds * 1000) / order.length)

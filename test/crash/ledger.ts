@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { nextField } from './other-build.js'
 
-/** What happened to a job according to the database itself, whatever the engine says. */
+/** An event of a job, recorded by the database itself, independently of the engine. */
 export interface LedgerEntry {
   kind: 'made' | 'made with next field' | 'claimed' | 'ended' | 'revived'
   job: string
-  /** The process that got a claim; empty for other events. */
+  /** The process whose claim was granted; empty for other events. */
   pid: number
   at: number
 }

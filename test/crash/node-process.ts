@@ -13,10 +13,10 @@ export class NodeProcess {
   #log = ''
   /** The last output of each process that exited unexpectedly after it had been ready. */
   readonly unexpectedExits: string[] = []
-  /** Of all its processes so far. */
+  /** Process ids so far. */
   readonly pids = new Set<number>()
 
-  /** @param command a script of Node and its arguments; it is ready once it writes to its standard output */
+  /** @param command a Node.js script and its arguments; it is ready once it writes to its standard output */
   constructor(command: readonly string[], environment: NodeJS.ProcessEnv = {}) {
     this.#command = command
     this.#environment = environment
@@ -26,23 +26,23 @@ export class NodeProcess {
     return this.#child?.pid
   }
 
-  /** The end of what it wrote to its standard error. */
+  /** The end of its standard error. */
   get log(): string {
     return this.#log
   }
 
-  /** Resolves when the program is ready. One that exits, for example because a server is down, is started again. */
+  /** Resolves when the program is ready. A program that exits, for example because a server is down, is restarted. */
   async start(): Promise<void> {
     this.#keeping ??= this.#keep()
     await this.#ready.opened
   }
 
-  /** Ends it with -9; it is started again. */
+  /** Kills the program with -9; it is restarted. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
   }
 
-  /** It does not run until `resume`, and does not notice the time in between. */
+  /** Suspends the program until `resume`; it does not notice the time in between. */
   pause(): void {
     this.#child?.kill('SIGSTOP')
   }
@@ -51,7 +51,7 @@ export class NodeProcess {
     this.#child?.kill('SIGCONT')
   }
 
-  /** Ends it for good; true if it did so by itself within the time. */
+  /** Ends the program for good; true if it exited by itself within the time. */
   async stop(timeoutMs = 60_000): Promise<boolean> {
     this.#isStopped = true
     const timer = new AbortController()

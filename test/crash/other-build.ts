@@ -3,12 +3,12 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { join } from 'node:path'
 import { build } from 'tsup'
 
-/** What a job of the next version has and the present one does not know. */
+/** A field that jobs of the next version have and that the present one does not know. */
 export const nextField = { name: 'ofTheNextVersion', value: 'kept' }
 
 /**
- * What the next version might change: a field of the record, written when a job is created, and a column and an index
- * unknown to this one.
+ * Changes of an imagined next version: a field of the record, written when a job is created, and a column and an index
+ * unknown to this version.
  */
 const nextVersion = [
   {
@@ -38,8 +38,8 @@ export interface OtherBuild {
 }
 
 /**
- * `next`: the present build, changed as a next version might change it. Anything else: that git revision,
- * built from its own sources.
+ * `next`: the present build, changed as the next version might be. Anything else: that git revision, built from its
+ * own sources.
  */
 export async function otherBuild(root: string, version: string): Promise<OtherBuild> {
   const cache = join(root, 'node_modules/.cache')
@@ -60,7 +60,7 @@ export async function otherBuild(root: string, version: string): Promise<OtherBu
 }
 
 function makeNext(root: string, folder: string): void {
-  // With its files one by one, in which the change is made.
+  // The build has one file for each source file, in which the change is made.
   for (const part of ['dist', 'build']) cpSync(join(root, part), join(folder, 'dist'), { recursive: true })
   for (const { file, from, to } of nextVersion) {
     const path = join(folder, 'dist', file)
@@ -91,7 +91,7 @@ async function makeOf(root: string, folder: string, ref: string): Promise<void> 
     target: 'node20',
     silent: true,
   })
-  // Where the script puts them.
+  // The folder into which the script writes them.
   symlinkSync('dist', join(folder, 'build'))
   const kernels = spawnSync(process.execPath, [join(folder, 'scripts/build-kernels.mjs')])
   if (kernels.status !== 0) throw new Error(`The kernels were not compiled: ${kernels.stderr.toString()}`)

@@ -11,7 +11,7 @@ import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { seededRandom } from './random.js'
 
-/** `STEMWORK_KILLS=200 npx vitest run test/crash/steps.test.ts` is the long run, of some minutes. */
+/** `STEMWORK_KILLS=200 npx vitest run test/crash/steps.test.ts` is the long run, which takes some minutes. */
 const kills = Number(process.env.STEMWORK_KILLS ?? 4)
 const script = fileURLToPath(new URL('fixtures/steps-worker.mjs', import.meta.url))
 
@@ -19,7 +19,7 @@ let folder: string
 beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-steps-'))))
 afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
 
-/** The job as the store has it while no worker runs. */
+/** The stored job while no worker runs. */
 async function stored(): Promise<JobRecord | undefined> {
   const { jobs, close } = sqliteStores({ path: join(folder, 'jobs.db') })
   try {
@@ -29,7 +29,7 @@ async function stored(): Promise<JobRecord | undefined> {
   }
 }
 
-/** The steps that were begun, each with the worker that it was begun for. */
+/** The steps that were begun, each with its worker. */
 async function begun(): Promise<{ name: string; worker: number }[]> {
   const lines = (await readFile(join(folder, 'notes.txt'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
   return lines.map((line) => {
@@ -38,7 +38,7 @@ async function begun(): Promise<{ name: string; worker: number }[]> {
   })
 }
 
-/** Works on the job; killed after a while, unless it ends before. Resolves with its id, and what it printed at the end. */
+/** Runs a worker; kills it after a while, unless it ends before. Resolves with its pid and its last output. */
 async function work(killAfterMs?: number, ...args: string[]): Promise<{ pid: number | undefined; text: string }> {
   const worker = spawn(process.execPath, [script, folder, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
   let printed = ''
@@ -61,7 +61,7 @@ test(
     let [killed, printed] = [0, '']
     while (killed < kills || printed === '') {
       if (printed !== '') {
-        // The job has ended before all the kills: the next one begins.
+        // The job has ended before all the kills, so the next job begins.
         await rm(folder, { recursive: true, force: true, maxRetries: 5 })
         folder = await mkdtemp(join(tmpdir(), 'stemwork-steps-'))
       }
@@ -75,7 +75,7 @@ test(
       if (printed === '') killed++
       const again = (await begun()).slice(before)
       expect(again.filter(({ name }) => done.includes(name))).toEqual([])
-      // One after the other, and none is left out. The child process of the worker before may still have begun one.
+      // Steps run in order, and none is skipped. The child process of the previous worker may have begun one more.
       const own = again.filter(({ worker }) => worker === pid).map(({ name }) => name)
       expect(own).toEqual(own.map((_, index) => `step-${done.length + 1 + index}`))
     }
@@ -86,7 +86,7 @@ test(
     for await (const chunk of (await blobs.get(key))?.body ?? []) chunks.push(chunk)
     const expected = Array.from({ length: 10 }, (_, index) => `line ${index + 1}\n`).join('')
     expect(Buffer.concat(chunks).toString()).toBe(expected)
-    // The last one may have been killed before it removed what it had kept.
+    // The last worker may have been killed before it removed its kept files.
     await work(undefined, 'sweep')
     const left: string[] = []
     for await (const { key: blob } of blobs.list('checkpoints/')) left.push(blob)

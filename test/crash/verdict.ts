@@ -7,14 +7,14 @@ import { nextField } from './other-build.js'
 
 export interface Evidence {
   submitted: readonly SubmittedJob[]
-  /** What clients downloaded of each, in the same order. */
+  /** Result texts that clients downloaded, in the order of the jobs. */
   texts: readonly Record<string, string>[]
   hits: readonly Hit[]
   records: readonly JobRecord[]
   ledger: readonly LedgerEntry[]
-  /** What the store's own ledger says that jobs used. */
+  /** Usage of jobs according to the store's own ledger. */
   uses: readonly UseEntry[]
-  /** Keys of all result files that there are after a sweep. */
+  /** Keys of all result files that exist after a sweep. */
   files: readonly string[]
   pidsOfOtherBuild: ReadonlySet<number>
 }
@@ -23,25 +23,25 @@ export interface Evidence {
 export interface Verdict {
   submitted: number
   terminal: number
-  /** Ended FAILED as expected: bad input, or a worker hit in each attempt. */
+  /** Jobs that FAILED as expected: bad input, or a worker hit in each attempt. */
   failedWithCause: number
-  /** Created by one version and run by the other, at least once. */
+  /** Jobs created by one version and run by the other, at least once. */
   sharedByVersions: number
-  /** Submits that created two jobs, and jobs that ended twice. */
+  /** Submissions that created two jobs, and jobs that ended twice. */
   acceptedTwice: number
   failedWithoutCause: number
-  /** Ended, and later not ended. */
+  /** Jobs that had ended and were later not ended. */
   revived: number
-  /** Result files that no job names. */
+  /** Result files that no job lists. */
   orphanBlobs: number
-  /** Jobs whose result files are missing or hold something else. */
+  /** Jobs whose result files are missing or have other contents. */
   wrongResults: number
   /** Records that lost a field that only the version of their creator knows. */
   fieldsLost: number
   stuck: number
-  /** Ended jobs whose entry in the ledger of use is missing, doubled or another than that of the record. */
+  /** Ended jobs whose entry in the usage ledger is missing, duplicated or different from the record. */
   usesWrong: number
-  /** As messages. */
+  /** Messages about the problems. */
   problems: string[]
 }
 
@@ -65,7 +65,7 @@ export function judge({ submitted, texts, hits, records, ledger, uses, files, pi
     const record = jobOf(job)
     if (job.isBad) return record?.error?.reason === 'decode_failed'
     const claims = entriesOf(record?.id ?? '', 'claimed')
-    // The last claim only recorded that the earlier attempts were lost.
+    // The last claim only recorded the loss of the earlier attempts.
     const attempts = claims.slice(0, -1).map((claim, index) => ({ claim, endedAt: claims[index + 1]?.at ?? 0 }))
     return record?.error?.reason === 'worker_lost' && attempts.every((attempt) => wasHit(attempt, hits))
   }

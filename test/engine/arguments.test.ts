@@ -8,7 +8,7 @@ import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { createTestEngine } from '../../src/testing/index.js'
 import { textWorkflow } from './harness.js'
 
-/** What a host without types may write. */
+/** Options that a host without type checking may pass. */
 type Loose = CreateEngineOptions & Record<string, unknown>
 
 describe('createEngine refuses', () => {

@@ -29,10 +29,10 @@ describe('the time left of a running job', () => {
 
   test('follows from what others took, and more and more from its own progress', () => {
     expect(timeLeft(running(0), 100_000, now)).toBe(100_000)
-    // By itself it would take 400 s: as much of each.
+    // Its own progress gives 400 s, the others 100 s: here with equal weights.
     expect(timeLeft(running(0.05), 100_000, now)).toBeCloseTo(0.95 * 250_000)
     expect(timeLeft(running(0.8), 100_000, now)).toBeCloseTo(0.2 * (25_000 + 75_000 / 17), -1)
-    // What an earlier attempt kept was not done in these 20 s.
+    // Work kept from an earlier attempt was not done in these 20 s.
     expect(timeLeft(running(0.5, 2), 100_000, now)).toBe(50_000)
   })
 
@@ -84,7 +84,7 @@ describe('the work of a job', () => {
     const history = workHistory(songs.map(done), [])
     expect(history(waiting('c.wav'), 176_400_000)).toBeCloseTo(102_000)
     expect(history(waiting('c.mp3'), 32_000_000)).toBeCloseTo(102_000)
-    // No job had this format: what is usual of it.
+    // No job had this format, so its usual values are used.
     expect(history(waiting('c.flac'), 100_000_000)).toBeCloseTo(102_000)
   })
 
@@ -168,6 +168,6 @@ test.each([1, 4])('estimates for songs of 10 s to an hour are accurate, with wor
   const { ratios, unsaid } = await promises(parts, { songs: 40, workers, seed: 3 })
   expect(share(ratios, 0.5)).toBeLessThan(1.5)
   expect(share(ratios, 0.9)).toBeLessThan(2)
-  // Only of the first songs is nothing known.
+  // Only the first songs have no estimate.
   expect(unsaid).toBeLessThan(ratios.length / 5)
 })

@@ -23,7 +23,7 @@ export function steppingClock(start = 1_700_000_000_000) {
   return { now: () => now, advance: (ms: number) => void (now += ms) }
 }
 
-/** A workflow without inputs whose only stage does what the test says and writes a text output. */
+/** A workflow without inputs whose only stage runs the test's function and writes a text output. */
 export function textWorkflow(
   run: (context: StageContext) => Promise<void> | void = () => {},
   id = 'test/text',
@@ -47,7 +47,7 @@ export function textWorkflow(
   })
 }
 
-/** A workflow of this function, without inputs. */
+/** A workflow that runs this function, without inputs. */
 export function stepsWorkflow(
   run: (context: RunContext) => ReturnType<NonNullable<WorkflowDefinition['run']>>,
   changes: Partial<Pick<WorkflowDefinition, 'events' | 'needs' | 'outputs' | 'policy'>> = {},
@@ -74,7 +74,7 @@ export interface TestEngine {
   until(id: string, ...statuses: JobRecord['status'][]): Promise<JobRecord>
 }
 
-/** As of a store that workers share, for only there work is kept. */
+/** Blobs of a store that workers share: only such a store keeps work. */
 export const sharedBlobs = (changes: Partial<BlobStore> = {}): BlobStore => ({
   ...memoryBlobs(),
   traits: { scope: 'shared' },
@@ -98,7 +98,7 @@ export function testEngine(
   const engine = new JobEngine(all, {
     logger: silentLogger,
     ...settings,
-    // A retry may be announced a moment before it is due; then the sweep, by default every 15 s, starts it.
+    // A retry may be announced a moment before it is due; then only the sweep, by default every 15 s, starts it.
     dispatch: { retryDelayMs: 1, progressIntervalMs: 20, sweepIntervalMs: 50, ...settings.dispatch },
   })
   const events: EngineEventName[] = []
@@ -135,14 +135,14 @@ export function testEngine(
   }
 }
 
-/** A promise and the function that resolves it. */
+/** A promise with the function that resolves it. */
 export function gate<Value = void>() {
   let open: (value: Value) => void = () => {}
   const opened = new Promise<Value>((resolve) => (open = resolve))
   return { opened, open }
 }
 
-/** A logger that keeps what is logged. */
+/** A logger that records its lines. */
 export function recordingLogger(): { logger: Logger; lines: { level: string; fields: Record<string, unknown> }[] } {
   const lines: { level: string; fields: Record<string, unknown> }[] = []
   const keep = (level: string) => (fields: Record<string, unknown>) => void lines.push({ level, fields })

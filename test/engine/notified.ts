@@ -6,11 +6,11 @@ import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { testEngine } from './harness.js'
 
-/** No sweep except the one at the start. */
+/** Options without any sweep except the one at the start. */
 export const never = { sweepIntervalMs: 3_600_000 }
 export const soon = () => new Promise((resolve) => setTimeout(resolve, 20))
 
-/** A worker with one lane, or more, and a queue whose notifications are those of the test. */
+/** A worker with one lane, or more, and a queue that delivers only the test's notifications. */
 export function notified(
   workflow: Workflow,
   traits: Partial<JobQueue['traits']> = {},

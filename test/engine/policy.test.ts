@@ -33,7 +33,7 @@ describe('what holds for a workflow', () => {
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(1000)
     expect(Math.max(...waits)).toBeLessThanOrEqual(1500)
     expect(new Set(waits).size).toBeGreaterThan(10)
-    // Whole milliseconds, to the nearest.
+    // Rounded to the nearest whole millisecond.
     vi.spyOn(Math, 'random').mockReturnValue(0.999)
     expect(resolved({ retryDelayMs: 100, retryJitter: 0.5 }).delayMs(1)).toBe(150)
     vi.restoreAllMocks()

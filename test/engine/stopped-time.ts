@@ -5,12 +5,12 @@ import { vi } from 'vitest'
 const realDelay = promises.setTimeout
 
 /**
- * From now on no timer fires and no clock moves except by `vi.advanceTimersByTimeAsync`. Sockets and files work by
- * themselves.
+ * Stops time: timers fire and clocks move only by `vi.advanceTimersByTimeAsync`. Sockets and files continue to
+ * work.
  */
 export function stopTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] })
-  // vitest leaves `node:timers/promises` as it is, which the build imports by name.
+  // vitest does not fake `node:timers/promises`, which the build imports by name.
   setDelay(
     (ms, value, { signal } = {}) =>
       new Promise((resolve, reject) => {

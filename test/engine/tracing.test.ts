@@ -8,7 +8,7 @@ import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { stepsWorkflow, testEngine, textWorkflow } from './harness.js'
 
-/** Numbers the spans and remembers how they began and ended. */
+/** Numbers the spans and records how they began and ended. */
 function recordingTracing() {
   const begun: (SpanOrder & { id: number })[] = []
   const ended: string[] = []
@@ -136,7 +136,7 @@ test('the jobs of a batch and its webhook belong to the span of its submit', asy
   const { tracing, begun } = recordingTracing()
   const settings = { tracing, fetch: { allowPrivate: true }, webhooks: { secret: newWebhookSecret() } }
   const { engine } = testEngine(textWorkflow(), settings)
-  // What it answers, or whether it is there, is no matter: the try has a span.
+  // The receiver's answer, or absence, does not matter: the try has a span.
   const webhook = { url: 'http://127.0.0.1:9/' }
   const jobs = [1, 2].map((number) => ({ workflow: 'test/text', params: { number } }))
   const { ids } = await engine.submitBatch({ app: 'app', name: 'album', jobs, webhook })

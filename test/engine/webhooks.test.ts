@@ -17,7 +17,7 @@ interface Received {
 
 const loopback = { allow: ['127.0.0.1/32'], ports: [80, 443] }
 
-/** A receiver on loopback that answers with the statuses it is given, then with 204. */
+/** A receiver on loopback that answers with the given statuses, then with 204. */
 let server: Server
 let url: string
 let received: Received[]
@@ -87,7 +87,7 @@ describe('webhooks', () => {
       type: 'job.succeeded',
       data: { id: job.id, status: 'SUCCEEDED', metadata: { order: '7' } },
     })
-    // Neither the service's own secret, nor what another application's receiver knows.
+    // Neither the service's own secret nor one that another application's receiver knows is accepted.
     for (const other of [secret, applicationSecret(secret, 'other'), newWebhookSecret()])
       expect(() => new Webhook(other).verify(body, headers as Record<string, string>)).toThrow(
         'No matching signature found',
@@ -211,7 +211,7 @@ describe('webhooks', () => {
         await engine.run(job.id)
         ids.push(job.id)
       }
-      // One place for both: the second is sent only once the first has given it up.
+      // Both share one slot: the second is sent only once the first has released it.
       expect(await engine.sendWebhooks()).toBe(2)
       for (const id of ids)
         expect(await delivered(jobs, id)).toMatchObject({ outcome: 'pending', attempts: 1, lastStatus: null })
@@ -232,7 +232,7 @@ describe('webhooks', () => {
   })
 
   test('are given up after seven attempts, and at once when the receiver answers 410', async () => {
-    // Only the date: the messages go over real sockets.
+    // Only the date is faked: the messages use real sockets.
     vi.useFakeTimers({ toFake: ['Date'] })
     const jobs = memoryJobs()
     const { engine } = withSecret({}, { jobs })

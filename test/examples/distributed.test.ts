@@ -10,7 +10,7 @@ import { startRedis } from '../servers/redis.js'
 import { startS3Server, type S3Server } from '../servers/s3-server.js'
 import { root } from './snippets.js'
 
-// Four programs start at once, each with much to load.
+// Four programs start at once, each with many modules to load.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 })
 
 const apiKey = 'a-key-of-the-compose-file'
@@ -36,7 +36,7 @@ describeWith(
       await Promise.all([postgres.release(), redis.release()])
     })
 
-    /** Starts a program of the deployment, with the variables of all nodes, and resolves with its first line. */
+    /** Starts a program of the deployment with the variables of all nodes; resolves with its first line. */
     async function start(given: string[]): Promise<string> {
       const child = spawn(process.execPath, given, {
         cwd: root,
@@ -59,7 +59,7 @@ describeWith(
       return String(await Promise.race([once(child.stdout, 'data'), ended]))
     }
 
-    /** The command of a service in the compose file, with this machine's servers in place of the containers. */
+    /** The command of a service in the compose file, with this machine's servers instead of the containers. */
     function commandOf(service: string): string[] {
       const command =
         new RegExp(`^  ${service}:\\n[\\s\\S]*?command: >\\n((?: {6}.*\\n)+)`, 'm').exec(compose)?.[1] ?? ''

@@ -13,7 +13,7 @@ interface Manifest {
   dependencies: Record<string, string>
 }
 
-/** Where the README's links lead: npm shows it without the files beside it. */
+/** Target of the README's links: npm shows it without the files beside it. */
 const repository = 'https://github.com/stemwork/stemwork/blob/main/'
 
 const httpPages = readdirSync(join(root, 'docs/http')).map((name) => `docs/http/${name}`)
@@ -45,7 +45,7 @@ describe('the documentation', () => {
     },
   )
 
-  // So that a change of a word is a change of one line. Two pages are made of texts that are printed.
+  // One line each, so that a changed word is a changed line. Two pages consist of printed texts.
   test.each([...pages, ...httpPages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'])(
     '%s has a line for each paragraph and item of a list',
     (page) => {
@@ -61,11 +61,11 @@ describe('the documentation', () => {
     },
   )
 
-  // `test/platforms` installs them, which needs a registry; a text that is taken for a command is seen here already.
+  // `test/platforms` installs the packages, which needs a registry; text mistaken for a command is found here.
   test.each(pages)('%s says to install packages that this repository is tested with', (page) => {
     const { name, peerDependencies, devDependencies, dependencies } = JSON.parse(textOf('package.json')) as Manifest
     const known = [name, ...Object.keys({ ...peerDependencies, ...devDependencies, ...dependencies })]
-    // Bundlers, frameworks and types of a page with tests of its own.
+    // That page names bundlers, frameworks and types, and has its own tests.
     if (page !== 'docs/platforms.md') expect(packagesOf(page).filter((word) => !known.includes(word))).toEqual([])
   })
 
@@ -105,12 +105,12 @@ describe('the documentation', () => {
     expect(diagrams.map(({ name }) => name)).toContain(`${page}: ${heading}`)
   })
 
-  // test/console/recording.test.ts makes them.
+  // test/console/recording.test.ts makes these pictures.
   test.each([
     ['docs/console.md', 'console.png'],
     ['docs/operating.md', 'operator.png'],
   ])('%s shows its page', (page, picture) => {
-    // From there, because pictures are not in the tarball.
+    // Loaded from GitHub, because pictures are not in the tarball.
     const own = 'https://raw\\.githubusercontent\\.com/stemwork/stemwork/main/docs/'
     expect(textOf(page)).toMatch(new RegExp(`^!\\[[^\\]]+\\]\\(${own}${picture}\\)$`, 'm'))
   })
@@ -128,7 +128,7 @@ describe('the documentation', () => {
     expect(shown).toEqual(['docs/song.mp3', 'docs/song-without-voice.mp3', 'docs/demo.webp'])
     const sizes = shown.map((path) => statSync(join(root, path)).size)
     for (const bytes of sizes) expect(bytes).toBeLessThan(400_000)
-    // Each frame of an animated WebP is a chunk of this name.
+    // Each frame of an animated WebP is a chunk with this name.
     const picture = readFileSync(join(root, 'docs/demo.webp')).toString('latin1')
     expect(picture.split('ANMF').length - 1).toBeGreaterThan(15)
     const figures = first.split('\n').filter((line) => line.startsWith('| ') && line.includes('`'))
@@ -149,7 +149,7 @@ function textOf(page: string): string {
   return readFileSync(join(root, page), 'utf8')
 }
 
-/** As GitHub names headings. */
+/** The anchors of the page's headings, as GitHub generates them. */
 function anchorsOf(page: string): string[] {
   const headings = textOf(page)
     .replace(/^```[\s\S]*?^```$/gm, '')

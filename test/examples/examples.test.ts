@@ -12,7 +12,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../servers/found-server.js'
 import { wavFile } from '../separation/wav-file.js'
 
-// Each example is a program of its own that separates a song.
+// Each example is a separate program that separates a song.
 vi.setConfig({ testTimeout: 180_000 })
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -93,7 +93,7 @@ describe('the server examples', () => {
     })
   }
 
-  // Express 5 hands the error to the callback of listen(), where it is easily taken for success.
+  // Express 5 passes the error to the callback of listen(), where it is easily taken for success.
   test('the server of the page that separates goes on after a request for no address', async () => {
     const { line } = await startProgram('browser/server.mjs')
     const { host, port, origin } = new URL(line)
@@ -194,7 +194,7 @@ describe('the other examples', () => {
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: folder })
     await rm(folder, { recursive: true })
     expect(stdout, stderr).toMatch(/vocals\.flac: \d+ bytes', *\s*'vocalsLoudness\.json: .*restLoudness\.json/s)
-    // Both channels of the stem have the tone, of which the input has one.
+    // Both channels of the stem contain the tone, of which the input has one.
     expect(stdout).toMatch(/integratedLufs: -6\.7[^]*nothing failed/)
   })
 

@@ -4,9 +4,9 @@ import { z } from 'zod'
 import { command as workerCommand } from '../../src/cli/commands/worker.js'
 import { type Service, startService } from '../http/harness.js'
 
-// The fields of KEDA's resources and of its Prometheus trigger, written down from its documentation of version 2.15:
+// The fields of KEDA's resources and of its Prometheus trigger, from its documentation of version 2.15:
 // https://keda.sh/docs/2.15/reference/scaledobject-spec/, https://keda.sh/docs/2.15/reference/scaledjob-spec/,
-// https://keda.sh/docs/2.15/scalers/prometheus/. A field that is not there is refused.
+// https://keda.sh/docs/2.15/scalers/prometheus/. Any other field is refused.
 const count = z.int().nonnegative()
 const trigger = z.strictObject({
   type: z.literal('prometheus'),
@@ -92,7 +92,7 @@ test('the resources have the fields of Kubernetes and KEDA, name each other, and
     expect(command).toBe('worker')
     for (const option of args.filter((text) => text.startsWith('--')))
       expect(Object.keys(workerCommand.options)).toContain(option.slice(2))
-    // More than running jobs get, and what keeping and handing them back takes.
+    // More time than running jobs get, plus that for keeping and handing them back.
     expect(terminationGracePeriodSeconds).toBeGreaterThan(30)
   }
 })

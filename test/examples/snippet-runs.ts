@@ -11,7 +11,7 @@ import { pageOf, root, type Snippet, splitScript } from './snippets.js'
 import { leftLines, type Surroundings, type Treatment, treatments } from './stand-ins.js'
 import { typeProblems } from './type-problems.js'
 
-/** A folder with packages in `node_modules`, in which snippets run. */
+/** A folder with packages in `node_modules`, in which snippets are run. */
 export interface SnippetProject {
   folder: string
   /** Folder of the commands that scripts call; see `commandsOf`. */
@@ -19,8 +19,8 @@ export interface SnippetProject {
 }
 
 /**
- * Makes a folder with the commands `stemwork` and `npx`, which run the command line of an installed package. Those that
- * run forever go through a program that stops them.
+ * Makes a folder with the commands `stemwork` and `npx`, which run the command line of an installed package. Commands
+ * that run forever are started by a program that stops them.
  */
 export async function commandsOf(folder: string, installed: string): Promise<string> {
   const bin = join(folder, 'commands')
@@ -49,8 +49,8 @@ const [postgres, redis] = await Promise.all([startPostgres(), startRedis()])
 const missing = [postgres, redis].flatMap((server) => ('missing' in server ? [server.missing] : []))
 
 /**
- * The tests of these snippets: the programs have the types that the project's packages have, and programs and scripts
- * run and print what they should.
+ * The tests of these snippets: programs type-check against the project's packages, and programs and scripts run and
+ * print the expected output.
  *
  * @param projectOf the project of a page; called when the tests run
  */
@@ -123,7 +123,7 @@ export function describeSnippets(
 
 const fileOf = ({ name }: Snippet, { folder }: SnippetProject) =>
   join(folder, `${name.replace(/[^A-Za-z0-9]+/g, '-')}.mjs`)
-/** What the compiler reads: for TypeScript another file than the one that runs. */
+/** The file for the compiler: for TypeScript, not the file that runs. */
 const typedFileOf = (snippet: Snippet, project: SnippetProject) =>
   fileOf(snippet, project).replace(/mjs$/, snippet.language === 'ts' ? 'mts' : 'mjs')
 
@@ -153,7 +153,7 @@ function completed(snippet: Snippet, surroundings: Surroundings): string {
   return [before, code, after].join('\n')
 }
 
-/** Runs in a folder of its own in which `song.mp3` is. */
+/** Runs the snippet in its own folder, which contains `song.mp3`. */
 async function expectRun(
   project: SnippetProject,
   command: string,
@@ -182,7 +182,7 @@ async function expectRun(
 }
 
 function environment(home: string, project: SnippetProject, surroundings: Surroundings): NodeJS.ProcessEnv {
-  // Node's test runner reports differently inside another runner's process.
+  // Node's test runner reports differently inside the process of another runner.
   const own = Object.entries(process.env).filter(
     ([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS|STEMWORK_|PORT$)/.test(name),
   )

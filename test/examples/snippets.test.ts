@@ -10,7 +10,7 @@ import { importedPackages, pageOf, packagesOf, root, runSnippets } from './snipp
 import { treatments } from './stand-ins.js'
 import { buildDeclarations } from '../setup.js'
 
-// A script starts one process after the other: minutes on a machine that has much else to do.
+// A script starts one process after another, which takes minutes on a busy machine.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 })
 
 const snippets = runSnippets()
@@ -19,7 +19,7 @@ let project: SnippetProject
 beforeAll(async () => {
   buildDeclarations()
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-snippets-'))
-  // As in a project that has installed the package and what it is used with. `test/platforms` has real ones.
+  // Like a project that has installed the package and its peers. `test/platforms` uses real ones.
   await mkdir(join(folder, 'node_modules'))
   const installed = (await readdir(join(root, 'node_modules'))).filter((name) => !name.startsWith('.'))
   await Promise.all(
@@ -51,7 +51,7 @@ test('every stand-in belongs to a snippet', () => {
   expect(Object.keys(treatments).filter((name) => !names.includes(name))).toEqual([])
 })
 
-/** What the JSON blocks of a page are. */
+/** Schemas of the JSON blocks, by page and heading. */
 const jsonKinds: Record<string, z.ZodType> = {
   'docs/agents.md: Over standard input and output': z.strictObject({
     mcpServers: z.strictObject({
@@ -90,8 +90,7 @@ test('the program in Python is the example that is run beside this', async () =>
 })
 
 test('no block has a language that no test runs', () => {
-  // Diagrams, the configuration of nginx, the head of a request, and the generated help of the command line are no
-  // programs.
+  // Diagrams, nginx configuration, the head of a request, and the generated help of the command line are not programs.
   const known = ['js', 'ts', 'sh', 'json', 'python', 'mermaid', 'nginx', 'http']
   const others = snippets.filter(({ language }) => !known.includes(language))
   expect([...new Set(others.map(({ name }) => name.split(':')[0]))]).toEqual(['docs/command-line.md'])

@@ -14,7 +14,7 @@ export const pages = [
 
 /** A fenced block of a page. */
 export interface Snippet {
-  /** Page and heading, and a number from the second block under a heading on: `README.md: Embed it 2`. */
+  /** Page and heading, with a number from the second block under a heading on: `README.md: Embed it 2`. */
   name: string
   language: string
   code: string
@@ -38,14 +38,14 @@ export function snippetsOf(page: string): Snippet[] {
   return found
 }
 
-/** Steps that build on each other, in one folder: `test/package/adapter.test.ts` follows them. */
+/** Steps that build on each other in one folder; `test/package/adapter.test.ts` follows them. */
 const walks = /^docs\/adapters\.md: (Write an adapter|A blob store|A job store)( \d+)?$/
 
 export function walkSnippets(): Snippet[] {
   return pages.flatMap(snippetsOf).filter(({ name }) => walks.test(name))
 }
 
-/** Snippets that run by themselves: `test/platforms` has its own tests for those of the page on platforms. */
+/** Snippets that run alone: `test/platforms` has its own tests for those of the page on platforms. */
 export function runSnippets(): Snippet[] {
   return pages
     .filter((page) => page !== 'docs/platforms.md')
@@ -57,11 +57,11 @@ export function pageOf({ name }: Snippet): string {
   return name.slice(0, name.indexOf(': '))
 }
 
-/** The first install of every page, as docs/installation.md says. */
+/** The first install of every page, as in docs/installation.md. */
 const first = ['stemwork']
 
 /**
- * What the page tells its reader to install, install by install: commands that begin a line or are marked as code.
+ * The packages that the page tells its reader to install, by install command: commands that begin a line or are code.
  */
 export function installsOf(page: string): string[][] {
   const text = readFileSync(join(root, page), 'utf8')
@@ -72,7 +72,7 @@ export function installsOf(page: string): string[][] {
   return more.size === 0 ? [first] : [first, [...more].sort()]
 }
 
-/** The names of those packages, without the versions that some pages name. */
+/** The names of these packages, without the versions that some pages give. */
 export function packagesOf(page: string): string[] {
   return installsOf(page)
     .flat()
@@ -89,7 +89,7 @@ export function importedPackages(code: string): string[] {
   return [...new Set(names.filter((name) => !name.startsWith('node:')))]
 }
 
-/** The lines of a script that are run, and those that are not, with the reason. */
+/** The lines of a script that are run, and the other lines with the reasons. */
 export function splitScript(
   code: string,
   reasons: readonly (readonly [pattern: RegExp, reason: string])[],

@@ -1,4 +1,4 @@
-/** The environment that a snippet's host would have. */
+/** The environment that a snippet's host provides. */
 export interface Surroundings {
   /** A running service with the key `a-key-of-your-own`. */
   base: string
@@ -8,21 +8,21 @@ export interface Surroundings {
 }
 
 export interface Treatment {
-  /** Code that the page has shown or the host has, put before the snippet. */
+  /** Code that the page has shown or that the host has; it precedes the snippet. */
   before?: string
-  /** Checks what the snippet made, and ends it if it would continue. */
+  /** Checks the snippet's effect, and ends it if it would keep running. */
   after?: string
-  /** Stand-ins for parts of the host. */
+  /** Replacements for parts of the host. */
   replace?: (surroundings: Surroundings) => [text: string, standIn: string][]
-  /** What it has to print. */
+  /** Output that the snippet must print. */
   prints?: RegExp
-  /** It keeps serving: it is ended when it has printed that. */
+  /** Whether it keeps serving: it is ended after it has printed this. */
   servesOn?: boolean
-  /** Needs the private servers, and is skipped where they cannot be started. */
+  /** Whether it needs the private servers; it is skipped where they cannot be started. */
   needsServers?: boolean
 }
 
-/** By name of the snippet; the others run as they are. */
+/** Treatments by name of the snippet; all other snippets run unchanged. */
 export const treatments: Record<string, Treatment> = {
   'README.md: Embed it': { prints: /^SUCCEEDED \{[^]*vocals:[^]*accompaniments:/m },
   'README.md: Embed it 2': {
@@ -128,7 +128,7 @@ export const treatments: Record<string, Treatment> = {
     prints: /^\d{5,} bytes of WAV$/m,
   },
   'docs/agents.md: Over HTTP': { replace: () => [['listen(8080)', 'listen(0)']], after: 'process.exit()' },
-  // The service of the tests cannot reach such an address: the job ends with the reason.
+  // The tests' service cannot reach such an address, so the job ends with the reason.
   'docs/recipes.md: Follow a job in a browser': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
     prints: /^FAILED .+/m,
@@ -147,7 +147,7 @@ export const treatments: Record<string, Treatment> = {
       'console.log(job.status)',
       'await engine.close()',
     ].join('\n'),
-    // Such an address cannot be reached: the job ends with the reason.
+    // Such an address is unreachable, so the job ends with the reason.
     prints: /^FAILED$/m,
   },
   'docs/embedding.md: Your users instead of API keys': {
@@ -212,7 +212,7 @@ export const treatments: Record<string, Treatment> = {
   },
 }
 
-/** Lines of scripts that tests leave out. */
+/** Lines of scripts that tests skip. */
 export const leftLines: [pattern: RegExp, reason: string][] = [
   [/^npm (run demo|test)\b/, 'sets the checkout up and runs for minutes'],
   [/^npm (init|install|pkg)\b/, 'installs from a registry'],

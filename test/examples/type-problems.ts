@@ -18,8 +18,8 @@ const checkedJavaScript = {
 }
 
 /**
- * What a compiler says of programs in a folder: as an editor would show it with checked JavaScript, unless other
- * settings are given.
+ * The compiler's complaints about programs in a folder: as in an editor with checked JavaScript, unless other settings
+ * are given.
  */
 export function typeProblems(folder: string, files: readonly string[], settings: object = checkedJavaScript): string {
   const path = join(folder, 'tsconfig.json')
@@ -29,7 +29,7 @@ export function typeProblems(folder: string, files: readonly string[], settings:
   return problems
 }
 
-/** Of the project of a `tsconfig.json`, by TypeScript 7: it takes a sixth of the processor time of 5.9. */
+/** The problems of the project of a `tsconfig.json`, from TypeScript 7, which takes a sixth of the CPU time of 5.9. */
 export function projectProblems(path: string): string {
   const { stdout, stderr, status } = spawnSync(
     process.execPath,

@@ -17,13 +17,13 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const folder = temporaryFolder()
 afterEach(() => vi.unstubAllEnvs())
 
-/** What `--workflows` would load. */
+/** The workflow that `--workflows` would load. */
 async function example(name: string): Promise<Workflow> {
   const { default: workflow } = (await import(here(`../../examples/workflows/${name}`))) as { default: Workflow }
   return workflow
 }
 
-/** The workflows are complete programs that fit on a screen. */
+/** The workflows are complete programs that should fit on a screen. */
 const mostLines = 40
 
 /** An engine that works on one job. */
@@ -81,7 +81,7 @@ test('thumbnails.mjs makes three sizes of a photo, none above the original, and 
   const widths = ['small', 'medium', 'large'].map(async (size) => (await sharp(await path(size)).metadata()).width)
   expect(await Promise.all(widths)).toEqual([160, 480, 800])
   await engine.close()
-  // Half of it: its head is a picture's.
+  // Half of the file: its head is a valid picture's.
   await truncate(photo, 200_000)
   const broken = await started(await example('thumbnails.mjs'), photo)
   expect((await broken.ended()).done).toMatchObject({ status: 'FAILED', attempts: 1, error: { code: 'BAD_INPUT' } })
@@ -146,7 +146,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where i
 })
 
 describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is not installed)', () => {
-  // Whisper and its models take gigabytes: a module of the same name stands in for it. The rest is real.
+  // Whisper and its models take gigabytes, so a module of the same name replaces it. Everything else is real.
   test('tells details of any number: infinity, which JSON does not have, as null, and those of NumPy', () => {
     const lines = [
       'from stemwork_program import Job',
@@ -159,7 +159,7 @@ describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is
     ]
     const { stdout, stderr } = spawnSync('python3', ['-c', lines.join('\n')], {
       encoding: 'utf8',
-      // Without the folder that Python makes beside what it imports.
+      // Prevents the folder that Python creates beside imported files.
       env: { ...process.env, PYTHONPATH: here('../../clients/python'), PYTHONDONTWRITEBYTECODE: '1' },
     })
     const told = stdout.split('\n').filter((line) => line !== '')
@@ -184,7 +184,7 @@ describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is
     await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'anullsrc=duration=1', '-t', '1', silence])
     for (const [file, message] of [
       [silence, 'The recording has no speech. Send one that has.'],
-      // Whisper itself would let ffmpeg open the recording.
+      // Whisper itself would pass the recording to ffmpeg.
       [await playlistOf(recording), 'The recording cannot be decoded. Send MP3, M4A, WAV, FLAC or Ogg.'],
     ] as const) {
       const refused = await started(workflow, file)

@@ -6,7 +6,7 @@ import { guardedFetch } from '../../src/core/engine/fetch/guarded-fetch.js'
 import { loopback, rejection } from './loopback-server.js'
 import { rebindingNameServer } from './rebinding-server.js'
 
-/** Notes the vetted addresses, then connects to `port` on loopback in their stead. */
+/** Records the vetted addresses, then connects to `port` on loopback instead. */
 function redirectedDial(port: number): { dial: Dial; vetted: string[] } {
   const vetted: string[] = []
   return {

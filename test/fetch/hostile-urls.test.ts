@@ -8,7 +8,7 @@ import { noDial, rejection } from './loopback-server.js'
 const answers = (addresses: string[]): LookupAddress[] =>
   addresses.map((address) => ({ address, family: isIP(address) }))
 
-/** Fetches with every door to the network replaced; says what would have been resolved and dialled. */
+/** Fetches with all network access replaced; returns what would have been resolved and dialled. */
 async function attempt(url: string, resolved: string[] = []) {
   const { dial, dialled } = noDial()
   const asked: string[] = []

@@ -16,9 +16,9 @@ async function listening(server: Server | RawServer): Promise<number> {
 export interface Loopback {
   url: string
   port: number
-  /** Opens this server only. */
+  /** Allows this server only. */
   policy: AddressPolicy
-  /** What arrived, in order. */
+  /** The requests received, in order. */
   requests: IncomingMessage[]
 }
 
@@ -58,7 +58,7 @@ export async function rawLoopback(talk: (socket: Socket) => void): Promise<Loopb
   return { url: `http://127.0.0.1:${port}/`, port, policy: { allow: [`127.0.0.1:${port}`] }, requests: [] }
 }
 
-/** Records what would be dialled and dials nothing: no test may leave loopback. */
+/** Records what would be dialled but dials nothing: no test may leave loopback. */
 export function noDial(): { dial: Dial; dialled: string[] } {
   const dialled: string[] = []
   return {

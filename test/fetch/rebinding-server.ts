@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 
 /**
  * A real name server on loopback that answers the first question for an A record with the first address, the second
- * with the second, and so on, the last one forever, all with a time to live of 0.
+ * with the second, and so on, repeating the last one forever, with a time to live of 0.
  */
 export async function rebindingNameServer(addresses: string[]) {
   const questions: string[] = []
@@ -37,7 +37,7 @@ function questionOf(query: Buffer): { name: string; end: number } {
   return { name: labels.join('.'), end: at + 5 }
 }
 
-/** RFC 1035, section 4.1: the header, the question as it came, and one A record that points back at its name. */
+/** RFC 1035, section 4.1: the header, the unchanged question, and one A record that refers to its name. */
 function answerTo(query: Buffer, end: number, address: string): Buffer {
   const header = Buffer.from([query[0]!, query[1]!, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0])
   const record = Buffer.from([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...address.split('.').map(Number)])

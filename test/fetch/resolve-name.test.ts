@@ -25,7 +25,7 @@ async function nameServer(answer: (question: Buffer) => Buffer | undefined) {
 
 const silent = () => undefined
 
-/** The question with flags for an answer, and records if it asks for the given type. */
+/** The question with the flags of an answer, and with records if it asks for the given type. */
 function reply(question: Buffer, code: number, records: Buffer[] = []): Buffer {
   const end = question.indexOf(0, 12) + 5
   const header = Buffer.from(question.subarray(0, 12))

@@ -15,7 +15,7 @@ export interface DurableStores extends Pick<EngineParts, 'jobs' | 'applications'
 
 const postgres = await findPostgres()
 
-/** Name, how to open them, and why they are missing here. */
+/** Name, function that opens the stores, and the reason why they are unavailable here. */
 export const durableStores: [name: string, open: () => Promise<DurableStores>, missing: string | undefined][] = [
   ['SQLite', openSqlite, undefined],
   ['Postgres', openPostgres, 'missing' in postgres ? postgres.missing : undefined],

@@ -22,9 +22,9 @@ export interface Service {
   release(): void
   /** A request with the application's key. */
   api(path: string, init?: RequestInit & { key?: string }): Promise<Response>
-  /** The answer to a request for a job of `service/held`, unless the fields say otherwise. */
+  /** The answer to a request for a job, of `service/held` unless the fields say otherwise. */
   submit(fields?: object, init?: RequestInit & { key?: string }): Promise<Response>
-  /** The ID of such a job. */
+  /** The ID of a job created in this way. */
   created(fields?: object, init?: RequestInit & { key?: string }): Promise<string>
   /** Uploads bytes and returns the URL to use as an input. */
   uploaded(bytes: Uint8Array): Promise<string>
@@ -36,19 +36,19 @@ export interface ServiceSettings {
   http?: HandlerSettings
   engine?: EngineSettings
   blobs?: BlobStore
-  /** Default: in memory. */
+  /** Default: memory stores. */
   stores?: Partial<Pick<EngineParts, 'jobs' | 'applications'>>
   /** Default: peaks cannot be measured. */
   audioPeaks?: EngineParts['audioPeaks']
   /** Workflows beside the light ones. */
   workflows?: readonly Workflow[]
-  /** Whether jobs are run. Default: true. */
+  /** Whether the engine runs jobs. Default: true. */
   worker?: boolean
 }
 
 /**
- * An engine on memory adapters with light workflows, behind a real socket. Tests ask faster than the default rates
- * allow, so these are off.
+ * An engine on memory adapters with light workflows, behind a real socket. Tests send more requests than the default
+ * rates allow, so rate limits are off.
  */
 export async function startService(settings: ServiceSettings = {}): Promise<Service> {
   const held = heldWorkflow()
@@ -131,7 +131,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
   }
 }
 
-/** Polls a job until `done`, as clients do. */
+/** Polls a job until `done`, like a client. */
 export async function pollJob(
   service: Service,
   id: string,
@@ -144,13 +144,13 @@ export async function pollJob(
   }
 }
 
-/** A job of `copyingStems` that has ended. @param input bytes, or the address of some */
+/** A job of `copyingStems` that has ended. @param input bytes, or their address */
 export async function separated(service: Service, input: Uint8Array | string, fields?: object): Promise<JobJson> {
   const inputUrl = typeof input === 'string' ? input : await service.uploaded(input)
   return pollJob(service, await service.created({ workflow: stemsId, params: { inputUrl }, ...fields }))
 }
 
-/** A service that ends with the test that asks for it. */
+/** A service that ends with the test that calls this. */
 export async function serviceOfTest(settings?: ServiceSettings): Promise<Service> {
   const service = await startService(settings)
   onTestFinished(() => service.close())

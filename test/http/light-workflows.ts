@@ -7,7 +7,7 @@ export const stemsId = 'service/stems-vocals-accompaniment'
 const params = z.object({ inputUrl: z.url() })
 
 /**
- * Has the id and the outputs of the stems workflow, and returns its input as both: what is tested is the service
+ * A workflow with the id and outputs of the stems workflow that returns its input as both stems, to test the service
  * around it.
  */
 export function copyingStems(): Workflow {
@@ -39,7 +39,7 @@ export function copyingStems(): Workflow {
   })
 }
 
-/** Runs until it is released or stopped, and reports half of its progress meanwhile. */
+/** A workflow that runs until it is released or stopped, with its progress at one half. */
 export function heldWorkflow(): { workflow: Workflow; release(): void } {
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))

@@ -41,7 +41,7 @@ afterEach(async () => {
   await service.close()
 })
 
-/** What is used of the package `ws`, which brings no types. */
+/** The members used of the package `ws`, which has no types. */
 const library = 'ws'
 const { WebSocket } = (await import(library)) as {
   WebSocket: new (
@@ -327,7 +327,7 @@ describe('over HTTP, a request', () => {
     const server = await serve(handler, { port: 0 })
     const batch = Array.from({ length: 5 }, (_, id) => ({ ...ping(), id }))
     const statuses: number[] = []
-    // One after another: those that come together share what is left, so that all of them may be refused.
+    // One after another: concurrent requests share the rest of the rate, so that all of them may be refused.
     for (let n = 0; n < 3; n++) statuses.push((await ask(batch, server, few.app.key)).status)
     expect(statuses).toEqual([200, 200, 429])
     await Promise.all([server.close({ timeoutMs: 100 }), few.close()])
@@ -344,7 +344,7 @@ describe('over HTTP, a request', () => {
     })
     const answer = await ask([wait(running), wait(ended)])
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('have the id 1')])
-    // The same as a number and as a text are two.
+    // The same id as a number and as a string counts as two.
     expect((await ask([ping(), { ...ping(), id: '1' }])).status).toBe(200)
   })
 
@@ -372,14 +372,14 @@ describe('over HTTP, a request', () => {
     for (const client of clients) client.write(head + body.slice(0, -1))
     await delay(500)
     const answers = clients.map((client) => once(client, 'data'))
-    // The last byte of all of them comes at once.
+    // The last byte of all requests is sent at once.
     for (const client of clients) client.write(body.slice(-1))
     await Promise.all(answers)
     for (const client of clients) client.destroy()
     clearImmediate(next)
     const handled = passes.filter(Boolean)
     expect(handled.reduce((sum, count) => sum + count, 0)).toBe(50)
-    // The two of them may be on both sides of the count.
+    // The two requests may be on either side of the count.
     expect(Math.max(...handled)).toBeLessThanOrEqual(2)
   })
 })

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const folder = temporaryFolder()
 
-/** With samples that clip, and more than one block of 8192. */
+/** Noise that clips, in more than one block of 8192 samples. */
 const audio = (sampleCount: number, channels: number) =>
   Array.from({ length: channels }, (_, channel) => noise(sampleCount, channel + 1).map((sample) => sample * 1.2))
 
@@ -28,7 +28,7 @@ async function encode(name: string, format: OutputFormat, planes: Float32Array[]
 /** The samples as a program decodes them, as little-endian 32-bit numbers. */
 const decoders = {
   ffmpeg: (path: string, isFloat: boolean) => ['-v', 'error', '-i', path, '-f', isFloat ? 'f32le' : 's32le', '-'],
-  // Undithered.
+  // Without dither.
   sox: (path: string, isFloat: boolean) => {
     const encoding = isFloat ? 'floating-point' : 'signed'
     return ['-D', '-V1', path, '-t', 'raw', '-L', '-b', '32', '-e', encoding, '-']
@@ -68,7 +68,7 @@ describe.each([
       [20_000, 2, 96_000],
       [12_345, 2, 11_025],
     ] as const) {
-      // Floats beyond full scale are sox's to clip.
+      // sox clips floats beyond full scale.
       const planes = audio(sampleCount, channels).map((plane) => (isFloat ? plane.map((sample) => sample / 3) : plane))
       const { path } = await encode('b.aiff', format, planes, rate)
       const { path: same } = await encode('b.wav', wav, planes, rate)
@@ -103,7 +103,7 @@ describe.each([
     const first = await openEncoder(path, options)
     await first.write(planes.map((plane) => plane.subarray(0, 7777)))
     const from = first.state?.()
-    // Lost: it is not part of the state.
+    // This part is lost: it is not part of the state.
     await first.write(planes.map((plane) => plane.subarray(0, 100)))
     await first.abandon()
     const second = await openEncoder(path, { ...options, from })
@@ -123,7 +123,7 @@ it('an empty file is complete', async () => {
 it('more than a header can state is refused before it is written', async () => {
   const path = join(folder, 'long.aiff')
   const bytes = 2 ** 32 - 8 * 1024 ** 2
-  // Sparse: it takes no space.
+  // A sparse file, which takes no space.
   const file = await open(path, 'w')
   await file.truncate(bytes)
   await file.close()

@@ -15,7 +15,7 @@ interface Report {
   peakBytes: number
 }
 
-/** Decodes in a process of its own, as the separation does; resolves with its report and all that it printed. */
+/** Decodes in a separate process, as the separation does; resolves with its report and all its output. */
 function decode(path: string, sampleRate: number): Promise<Report & { output: string; exitCode: number | null }> {
   const child = fork(new URL('decode-child.mjs', import.meta.url), [path, String(sampleRate)], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -59,12 +59,12 @@ describe('memory', () => {
     'sixteen minutes of %s take no more memory than four',
     async (_, write, sampleRate) => {
       const path = join(folder, 'long')
-      // V8 lets its heap grow for the first minutes, and from Node 24 on by a third.
+      // V8's heap grows during the first minutes, by a third from Node.js 24 on.
       await write(path, 4 * 60)
       const short = await decode(path, sampleRate)
       await write(path, 16 * 60)
       let long = await decode(path, sampleRate)
-      // Garbage that a busy machine collects late is not growth: of two peaks the smaller is what the decoder needs.
+      // Late garbage collection on a busy machine is not growth: the smaller of two peaks is what the decoder needs.
       if (long.peakBytes / short.peakBytes >= mostGrowth) {
         const again = await decode(path, sampleRate)
         if (again.peakBytes < long.peakBytes) long = again
@@ -85,7 +85,7 @@ describe('memory', () => {
 describe('silence of the decoders', () => {
   it('a damaged MP3 is decoded without a word on stdout or stderr', async () => {
     const bytes = await readFile(fixture('stereo.mp2'))
-    // As random as this, it makes the decoder print several lines.
+    // Bytes this random make the decoder print several lines.
     noise(8000).forEach((value, index) => (bytes[8000 + index] = (value + 0.5) * 256))
     await writeFile(join(folder, 'damaged.mp3'), bytes)
     const { seconds, output, exitCode } = await decode(join(folder, 'damaged.mp3'), 44_100)

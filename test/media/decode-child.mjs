@@ -1,4 +1,4 @@
-// With the built package: decodes the file of the first argument at the rate of the second, and reports what that took.
+// Decodes the file of the first argument at the rate of the second with the built package, and reports time and memory.
 import { openAudio } from '../../build/core/media/decode/open-audio.js'
 import { resample } from '../../build/core/media/dsp/resample.js'
 import { toStereo } from '../../build/core/media/dsp/stereo.js'

@@ -1,6 +1,7 @@
 /**
- * The formulas of the architectures in double precision, written for clarity and sharing no code with the library: what
- * it computes is compared with these.
+ * The formulas of the architectures in double precision, written for clarity and sharing no code with the library,
+ * whose
+ * results are compared with theirs.
  */
 export type Complex = { re: Float64Array; im: Float64Array }
 
@@ -96,7 +97,7 @@ export function inverseStft(frames: Complex[], { size, hop, window }: ReferenceS
   return sum.map((value, i) => value / Math.max(weights[i]!, 1e-8))
 }
 
-/** Sample -i is sample i, sample length - 1 + i is sample length - 1 - i, and beyond that there is silence. */
+/** Sample -i is sample i, sample length - 1 + i is sample length - 1 - i; beyond that, there is silence. */
 export function reflectPad(signal: ArrayLike<number>, before: number, after: number): Float64Array {
   const { length } = signal
   return Float64Array.from({ length: before + length + after }, (_, i) => {
@@ -106,9 +107,7 @@ export function reflectPad(signal: ArrayLike<number>, before: number, after: num
   })
 }
 
-/**
- * What gains for the bins make of a whole track: the centred STFT, the gains, which may be complex, and the inverse.
- */
+/** A whole track after gains for its bins: the centred STFT, the gains, which may be complex, and the inverse. */
 export function maskTrack(
   track: ArrayLike<number>,
   size: number,

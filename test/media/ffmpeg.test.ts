@@ -22,7 +22,7 @@ async function file(bytes: Uint8Array | string, name = 'file'): Promise<string> 
   return path
 }
 
-/** Programs that this process started and that still run, where the system tells it. */
+/** Running child processes of this process, where the system lists them. */
 function children(): string[] {
   return readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
 }

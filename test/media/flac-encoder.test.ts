@@ -12,7 +12,7 @@ const folder = temporaryFolder()
 const isThere = (program: string, argument: string) => spawnSync(program, [argument]).error === undefined
 const [hasFlac, hasFfmpeg] = [isThere('flac', '--version'), isThere('ffmpeg', '-version')]
 
-/** Signals at the ends of what a FLAC frame can say. */
+/** Signals at the limits of FLAC frames. */
 const signals: Record<string, (sampleCount: number) => Float32Array[]> = {
   silence: (count) => [new Float32Array(count), new Float32Array(count)],
   'a constant': (count) => [new Float32Array(count).fill(0.25), new Float32Array(count).fill(-1)],
@@ -40,7 +40,7 @@ async function encode(format: OutputFormat, planes: Float32Array[], sampleRate =
   return path
 }
 
-/** The samples of a WAV file as it stores them. */
+/** The samples of a WAV file as stored. */
 async function samplesOf(wav: string): Promise<Buffer> {
   const file = await readFile(wav)
   return file.subarray(file.indexOf('data') + 8)
@@ -66,7 +66,7 @@ describe.each([
         const planes = signals[name]!(sampleCount)
         const expected = await samplesOf(await encode(wav, planes))
         const flac = await encode(format, planes)
-        // It tests the MD5, and warns (-w) of anything that is not as the format wants it.
+        // Checks the MD5, and warns (-w) of any deviation from the format.
         run('flac', ['-s', '-t', '-w', flac])
         const found = run('flac', ['-s', '-d', '-c', ...raw, flac])
         expect(found.equals(expected.subarray(0, found.length))).toBe(true)
@@ -110,7 +110,7 @@ it.skipIf(!hasFlac)(
 )
 
 it('a FLAC file with more blocks than one byte can count numbers them correctly', async () => {
-  // 2,100 blocks: numbers of one, two and three bytes.
+  // 2,100 blocks, so that frame numbers take one, two and three bytes.
   const path = join(folder, 'long.flac')
   const encoder = await openEncoder(path, { sampleRate: 44_100, channels: 1, format: 'flac' })
   const block = [sine(4096, 441, 44_100)]

@@ -13,11 +13,11 @@ const rows = [...ownFormats, ...foreignFiles]
 const seconds = 1
 const folder = temporaryFolder()
 
-/** Two calls of ffmpeg make all files, and decode them all as a reference. */
+/** Two calls of ffmpeg encode all files, and decode all of them as a reference. */
 beforeAll(async () => {
   if (!hasFfmpeg) return
   await mkdir(join(folder, 'reference'))
-  // A sweep, so that no two moments are alike.
+  // A sweep, so that no two moments are equal.
   const left = Float32Array.from({ length: seconds * 44_100 }, (_, n) => 0.5 * Math.sin(n * n * 1e-5))
   await writeWav(join(folder, 'signal.wav'), [left, sine(left.length, 440, 44_100, 0.3)], 44_100)
   const video = ['-f', 'lavfi', '-i', `testsrc=s=64x64:r=25:d=${seconds}`]
@@ -51,7 +51,7 @@ async function referenceOf(file: string): Promise<Float32Array[]> {
   return [0, 1].map((channel) => interleaved.filter((_, index) => index % 2 === channel))
 }
 
-/** By how many samples `ours` is later, by the largest correlation of a stretch from the middle. */
+/** Delay of `ours` in samples, by the largest correlation of a stretch from the middle. */
 function lagOf(ours: Float32Array, theirs: Float32Array): number {
   const from = Math.floor(theirs.length / 2)
   let best = 0
@@ -112,7 +112,7 @@ describe.skipIf(!hasFfmpeg)('decoding agrees with that of ffmpeg', () => {
   })
 })
 
-/** Files made by other programs from one that ffmpeg made, which hold the same samples. */
+/** Files made by other programs from a file of ffmpeg's, with the same samples. */
 const madeByOthers: readonly (readonly [program: string, args: string[], source: string])[] = [
   ['sox', ['s16.wav', '-B', 'sox-rifx.wav'], 's16.wav'],
   ['sox', ['s16.wav', 'sox.aifc'], 's16.wav'],

@@ -1,21 +1,21 @@
-/** A file that ffmpeg makes from the test signal, and how our decoding compares with that of ffmpeg. */
+/** A file that ffmpeg makes from the test signal, and how our decoding of it compares with ffmpeg's. */
 export interface TableRow {
   file: string
   /** Encoder arguments. */
   codec: string
-  /** Least signal-to-noise ratio against ffmpeg's decoding. */
+  /** Minimum signal-to-noise ratio against ffmpeg's decoding. */
   decibels: number
   /**
-   * Our samples minus ffmpeg's: their positions in time and their number. Formats without a stated length keep the
-   * encoder's padding.
+   * Our samples relative to ffmpeg's: the difference in position and in number. Formats without a stated length keep
+   * the encoder's padding.
    */
   lag?: number
   extraSamples?: number
-  /** Has a picture. */
+  /** Whether it contains a picture. */
   isVideo?: boolean
 }
 
-/** The same samples. */
+/** Identical samples. */
 const exact = Infinity
 /** Without noise substitution, which is random in every decoder. */
 const aac = 'aac -aac_pns 0'
@@ -55,9 +55,9 @@ export const ownFormats: readonly TableRow[] = [
   { file: 'f32.wv', codec: 'wavpack -sample_fmt fltp', decibels: exact },
   { file: 's16.tta', codec: 'tta -sample_fmt s16', decibels: 80 },
   { file: 'alac.m4a', codec: 'alac -sample_fmt s16p', decibels: 80 },
-  // The edit list says how much padding to cut off, which ffmpeg 5 leaves at the end.
+  // The edit list gives the padding to cut off, which ffmpeg 5 leaves at the end.
   { file: 'aac.m4a', codec: aac, decibels: 80, extraSamples: -956 },
-  // The delay of the encoder, which ffmpeg leaves at the beginning.
+  // The encoder's delay, which ffmpeg leaves at the beginning.
   { file: 'aac.aac', codec: aac, decibels: 80, lag: -1024, extraSamples: -1024 },
   { file: 'mp3.mp3', codec: 'libmp3lame -q:a 2', decibels: 100 },
   { file: 'mp2.mp2', codec: 'mp2', decibels: 80 },
@@ -85,7 +85,7 @@ export const ownFormats: readonly TableRow[] = [
 
 /** Formats that need ffmpeg. */
 export const foreignFiles: readonly TableRow[] = [
-  // A kind of stream that Blu-ray does not have, so that only ffmpeg knows it.
+  // Blu-ray has no such kind of stream, so only ffmpeg reads it.
   { file: 'mp2.m2ts', codec: 'mp2', decibels: exact, isVideo: true },
   { file: 'mp2.mpg', codec: 'mp2', decibels: exact, isVideo: true },
   { file: 'mp3.flv', codec: 'libmp3lame', decibels: exact, isVideo: true },

@@ -9,9 +9,9 @@ import { fixture, signalToNoise, testSignal } from './test-signal.js'
 interface Expected {
   format: string
   sampleRate: number
-  /** Exact number of samples per channel; formats without a length of their own keep the encoder's padding. */
+  /** Exact number of samples per channel; formats that state no length keep the encoder's padding. */
   sampleCount: number
-  /** Least signal-to-noise ratio of both channels against the signal that was encoded. */
+  /** Minimum signal-to-noise ratio of both channels against the encoded signal. */
   decibels: number
   isMono?: boolean
 }

@@ -27,7 +27,7 @@ async function peaks(): Promise<number[]> {
   return [...new Int8Array(bytes.buffer, bytes.byteOffset + headerBytes, bytes.length - headerBytes)]
 }
 
-/** Lowest and highest of both planes. */
+/** Lowest and highest values of both planes. */
 function expected(count: number): number[] {
   return Array.from({ length: count }, (_, index) => {
     const all = part(index * perPeak, (index + 1) * perPeak).flatMap((plane) => [...plane])

@@ -17,7 +17,7 @@ afterAll(async () => {
   await runner.close()
 })
 
-/** In a child process with the limits of a service. A file that hangs it meets the test's own limit. */
+/** Decodes in a child process with the limits of a service. A file that hangs it meets the test's own time limit. */
 async function decode(): Promise<Record<string, unknown>> {
   const { details } = await runner.run(
     {

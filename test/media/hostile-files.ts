@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { oggPage } from './ogg-file.js'
 import { fixture } from './test-signal.js'
 
-/** Files with false headers, as an attacker or a broken disk makes them. */
+/** Files with false headers, as made by an attacker or a broken disk. */
 export async function hostileFiles(): Promise<[name: string, bytes: Buffer][]> {
   const m4a = await readFile(fixture('faststart.m4a'))
   const fragmented = await readFile(fixture('fragmented.m4a'))
@@ -136,7 +136,7 @@ function wav(...chunks: Buffer[]): Buffer {
   return wavChunk('RIFF', Buffer.from('WAVE'), ...chunks)
 }
 
-/** tag, channels, rate, bytes a second, block, bits. */
+/** A WAV format chunk: tag, channels, rate, block size, bits. */
 function wavFormat(...[tag, channels, rate, block, bits]: number[]): Buffer {
   const body = Buffer.alloc(16)
   body.writeUInt16LE(tag!, 0)
@@ -202,7 +202,7 @@ function flacFiles(flac: Buffer): [string, Buffer][] {
   const info = flac.subarray(0, 42)
   const open = Buffer.from(info)
   open[4] = 0
-  // A frame header of 65,536 samples in eight channels with a right checksum, and nothing behind it that fits.
+  // A frame header of 65,536 samples in eight channels with a correct checksum, followed by nothing that fits.
   const header = Buffer.from('fff8797800ffff00', 'hex')
   header[7] = crc8(header.subarray(0, 7))
   const closed = Buffer.from(info)

@@ -50,7 +50,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
       at += expected!.length
     }
     expect(channels[0]!.length).toBe(at)
-    // What a file states of its length is that of one part.
+    // The length that the file states is that of one part.
     expect(warnings).toEqual([expect.stringContaining('all of them are used')])
   })
 
@@ -69,7 +69,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
       const stream = await openSource(await localFile(path), { load, openOther, maxSeconds: Infinity })
       const [samples] = await collect(stream)
       expect(decoders).toBe(100)
-      // Those that share the last decoder keep what their encoders added.
+      // Parts that share the last decoder keep their encoders' padding.
       expect(samples!.length).toBeGreaterThanOrEqual(150 * 0.7 * 48_000 - 1)
       expect(samples!.length).toBeLessThan(155 * 0.7 * 48_000)
     },

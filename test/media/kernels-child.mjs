@@ -23,7 +23,7 @@ if (globalThis.WebAssembly) {
   WebAssembly.Instance = new Proxy(Instance, { construct: instantiate })
 }
 
-// What it loads reads `fetch`, and that of Node.js 22 ends a process that has no WebAssembly.
+// Modules that it loads use `fetch`, and in Node.js 22 `fetch` ends a process without WebAssembly.
 if (globalThis.WebAssembly) await import(new URL('index.js', build).href)
 const dsp = (name) => import(new URL(`core/media/dsp/${name}.js`, build).href)
 const { resample } = await dsp('resample')
@@ -68,7 +68,7 @@ async function printErrors() {
   console.log(JSON.stringify(errors))
 }
 
-/** By the digest of the compiled kernel. */
+/** The plain kernels, by the digest of the compiled kernel. */
 async function plainTwins() {
   const { plainKernels } = await import('./plain-kernels/load.mjs')
   const { kernelBytes } = await import(new URL('core/media/dsp/kernels/kernel-bytes.js', build).href)

@@ -19,10 +19,7 @@ import { plainMp3Kernels } from './plain-kernels/mp3-kernels.js'
 import { plainStereoPacking } from './plain-kernels/pack-stereo.js'
 import { plainWienerKernels } from './plain-kernels/wiener-kernels.js'
 
-/**
- * Halves at the scale of 16 bits and their neighbours, the ends of the ranges, what is next to nothing, and what is no
- * number.
- */
+/** Halves at the scale of 16 bits and their neighbours, the ends of the ranges, values near zero, and non-numbers. */
 const halves = [0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5]
 const ends = [
   1,
@@ -51,8 +48,8 @@ const fills = {
 }
 
 /**
- * Runs both over the same memory and says what differs, in what they return or anywhere in the memory: also where
- * nothing may be written. Bit for bit, apart from which NaN it is.
+ * Runs both over the same memory and describes any difference, in results or anywhere in the memory, even where nothing
+ * may be written. Compares bit for bit, except for the kind of NaN.
  */
 function difference<Functions>(
   kernel: Kernel<Functions>,
@@ -114,7 +111,7 @@ describe('a kernel and its plain JavaScript twin give the same, bit for bit:', (
 
     it.each([0, 4, 8, 36])('in %i bins', (bins) => {
       for (const scale of [1, 0.1, 1e-9]) {
-        // Sums are doubles: not of arbitrary bits, and large enough that their last digits tell the order of adding.
+        // Sums are doubles: no arbitrary bits, and so large that their last digits depend on the order of adding.
         const withSums = fill.slice()
         new Float64Array(withSums.buffer, 4 * sums, sumFields.length * pitch).set(
           noise(sumFields.length * pitch, 9).map((value) => 100 * value),
@@ -143,7 +140,7 @@ describe('a kernel and its plain JavaScript twin give the same, bit for bit:', (
 
 describe('the FLAC kernels and their plain twins give the same, bit for bit,', () => {
   const most = 1000
-  // Doubles, and a signal that has eight samples before it, as all of them do.
+  // Doubles, and a signal with eight samples before it, as all signals here have.
   const [left, right, middle, side, window, windowed, sums, factors] = Array.from(
     { length: 8 },
     (_, index) => 2 * (16 + index * (most + 32)),
@@ -185,7 +182,7 @@ describe('the FLAC kernels and their plain twins give the same, bit for bit,', (
   it.each([0, 1, 2, 5, 13, 14, 20, 29, 30])('in Rice codes with %i bits, after any number of bits', (parameter) => {
     const fill = fillOf(16)
     const values = new Int32Array(fill.buffer)
-    // Codes of up to some hundred zeros, and of the largest residuals.
+    // Codes of up to some hundred zeros, and codes of the largest residuals.
     const scale = Math.min(2 ** parameter * 40, 2 ** 30 - 1)
     noise(most, 7).forEach((value, i) => (values[residual + i] = value * scale))
     for (const count of [0, 1, 7, 1000]) {
@@ -226,7 +223,7 @@ describe('the FLAC kernels and their plain twins divide residuals in the same wa
         }
         expect(difference(flac, plainFlacKernels, fill, divide)).toBeUndefined()
         flac.memory.set(fill)
-        // The encoder stores samples as they are where codes would be longer.
+        // The encoder stores samples verbatim where codes would be longer.
         if (divide(flac) > 32 * sampleCount!) continue
         const divided = flac.memory.slice()
         for (const bit of [0, 5, 31])
@@ -280,7 +277,7 @@ describe('the MP3 kernels and their plain twins give the same, bit for bit:', ()
     const fill = new Float32Array(noise(codes.memory.length, 8))
     const integers = new Int32Array(fill.buffer)
     writeCodeTables(fill.fill(0, tables), tables)
-    // All of the two regions' ends, and values that fall off to 1 and to 0.
+    // Every end of the two regions, and values that decrease to 1 and to 0.
     for (let pairsEnd = 0; pairsEnd <= 576; pairsEnd += 2)
       integers.set([Math.min(36, pairsEnd), Math.min(200, pairsEnd)], regions + pairsEnd)
     const falling = noise(576, 9).map((value, i) => Math.abs(value) * 2 * largest * 2 ** (-i / 60))
@@ -298,7 +295,7 @@ describe('the MP3 kernels and their plain twins give the same, bit for bit:', ()
         const write = (kernels: ReturnType<typeof plainMp3Kernels>) =>
           kernels.writeValues(quantized, signs, regions, tables, coding, frame, bit)
         expect(difference(codes, plainMp3Kernels, chosen, write)).toBeUndefined()
-        // As many as were counted.
+        // Exactly the counted number of bits is written.
         expect(write(codes)).toBe(bit + bits)
       }
     }
@@ -315,7 +312,7 @@ describe('the pipeline', () => {
 
   it('compiles each kernel once, when it is first used, and gives the same with their plain twins', () => {
     const compiled = run([])
-    // Everything is run twice with a memory of its own; packing has one for the whole process.
+    // Each kernel is run twice, each time with its own memory; packing has one memory for the whole process.
     expect(compiled).toMatchObject({ compiledByImport: 0, compiled: 6, instances: 11 })
     expect(compiled.transformed.roundTripError).toBeLessThan(1e-6)
     expect(run([], '--plain')).toEqual(compiled)

@@ -38,7 +38,7 @@ it.each([10, 3600])(
         openOther: (_format, error) => Promise.reject(error),
       })
       await expect(opened).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'too_long' })
-      // It was 20 minutes, decoded 10 minutes at a time: 4.7 s of processor time and 780 MB.
+      // Previously 20 minutes, decoded 10 minutes at a time: 4.7 s of CPU time and 780 MB.
       expect(seconds).toBeLessThan(300)
       expect(longestBlock).toBeLessThan(90)
     } finally {

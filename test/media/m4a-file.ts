@@ -12,8 +12,8 @@ export function adtsFrames(bytes: Uint8Array): Uint8Array[] {
 }
 
 /**
- * Writes an M4A file of `times` repetitions of AAC-LC frames (stereo, 44.1 kHz), with its index at the end, as
- * recorders do.
+ * Writes an M4A file of `times` repetitions of AAC-LC frames (stereo, 44.1 kHz), with its index at the end, like
+ * recorders.
  */
 export async function writeM4a(file: FileHandle, frames: Uint8Array[], times: number): Promise<void> {
   const run = Buffer.concat(frames)

@@ -19,7 +19,7 @@ async function encode(planes: Float32Array[], sampleRate = 44_100): Promise<stri
   return path
 }
 
-/** As ffmpeg decodes it: interleaved. Anything that it finds wrong is an error here. */
+/** The file decoded by ffmpeg, interleaved. Any warning of ffmpeg is an error here. */
 function decoded(path: string): Float32Array {
   const { stdout, stderr } = spawnSync('ffmpeg', ['-v', 'warning', '-i', path, '-f', 'f32le', '-'], {
     maxBuffer: 50_000_000,
@@ -47,7 +47,7 @@ const music = (seed: number) => {
     return 0.2 * Math.sin(i * 0.031 * seed) + 0.1 * Math.sin(i * 0.117) + (0.3 * beat + 0.01) * hiss[i]!
   })
 }
-/** Least signal-to-noise ratios, in decibels. */
+/** Minimum signal-to-noise ratios, in decibels. */
 const signals: Record<string, [() => Float32Array[], number]> = {
   'music with beats': [() => [music(1), music(2)], 24],
   'equal channels': [() => [music(1), music(1)], 30],
@@ -82,7 +82,7 @@ describe.skipIf(!hasFfmpeg)('ffmpeg decodes without a warning (skipped where it 
   })
 
   it('silence before a sound begins', async () => {
-    // A click: with one transform for all of a granule, its noise would begin 13 ms before.
+    // A click: with one transform for a whole granule, its noise would begin 13 ms early.
     const planes = [new Float32Array(length).fill(0).map((_, i) => (i >= 20_000 && i < 20_200 ? (i % 7) / 7 : 0))]
     const found = decoded(await encode(planes))
     const before = found.subarray(20_000 - 576, 20_000 - 256)

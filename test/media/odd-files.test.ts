@@ -16,7 +16,7 @@ async function file(...parts: Uint8Array[]): Promise<string> {
   return path
 }
 
-/** The samples, and what was said about losses. */
+/** The samples, and the warnings about losses. */
 async function decode(path: string): Promise<{ channels: Float32Array[]; sampleRate: number; warnings: string[] }> {
   const stream = await openAudio(path)
   const channels = await collect(stream)
@@ -145,7 +145,7 @@ describe('Ogg', () => {
         expect(loudest(plane)).toBeLessThan(loudest(sound.channels[index]!) * 1.1)
       expect(warnings.join(' ')).toMatch(/pages are missing or wrong at 1 position[,.]/)
       expect(channels[0]!.length).toBe(sound.channels[0]!.length)
-      // What follows the gap is where it was.
+      // Audio after the gap keeps its position.
       const end = sound.channels[0]!.length
       for (const [index, plane] of channels.entries())
         expect(
@@ -194,7 +194,7 @@ describe('the missing part', () => {
     expect(warnings).toEqual([expect.stringMatching(warning)])
   })
 
-  // Their fixtures are too short to be cut.
+  // The fixtures of these formats are too short to be cut.
   it.skipIf(!hasProgram('ffmpeg'))('of WavPack and TTA is given in seconds (skipped without ffmpeg)', async () => {
     for (const name of ['cut.wv', 'cut.tta']) {
       const path = join(folder, name)
@@ -220,7 +220,7 @@ describe('the missing part', () => {
 
   it('of a fragmented MP4 whose middle is damaged is mentioned', async () => {
     const bytes = await readFile(fixture('fragmented.m4a'))
-    // No box is that short.
+    // No box can be that short.
     bytes.writeUInt32BE(3, bytes.indexOf('mfra') - 4)
     const { warnings } = await decode(await file(bytes, bytes.subarray(bytes.indexOf('moof') - 4)))
     expect(warnings).toEqual([expect.stringContaining('after its last whole fragment is missing')])

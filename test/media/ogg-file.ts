@@ -1,12 +1,12 @@
 interface PageOptions {
   sequence: number
-  /** 1 continued, 2 first page, 4 last page. */
+  /** 1: continued, 2: first page, 4: last page. */
   flags?: number
   granule?: bigint
   serial?: number
 }
 
-/** An Ogg page with whole packets and a right checksum. */
+/** An Ogg page with whole packets and a correct checksum. */
 export function oggPage(
   packets: readonly Uint8Array[],
   { sequence, flags = 0, granule = 0n, serial = 7 }: PageOptions,
@@ -24,13 +24,13 @@ export function oggPage(
   return page
 }
 
-/** Corrects the checksum of a page that was changed. */
+/** Corrects the checksum of a changed page. */
 export function withChecksum(page: Buffer): void {
   page.writeUInt32LE(0, 22)
   page.writeUInt32LE(checksum(page), 22)
 }
 
-/** Bit by bit, unlike the tables that it checks. */
+/** Computed bit by bit, unlike the tables that it checks. */
 function checksum(bytes: Uint8Array): number {
   let sum = 0
   for (const byte of bytes) {

@@ -5,7 +5,7 @@ import { joined, maxDifference, noise } from '../separation/tracks.js'
 
 const track = 1000
 
-/** Independent of the streaming version: all estimates at once, in double precision. */
+/** A reference independent of the streaming version: all estimates at once, in double precision. */
 function reference(estimates: { start: number; values: Float32Array; weights: Float32Array }[]): Float32Array {
   const sum = new Float64Array(track)
   const weight = new Float64Array(track)

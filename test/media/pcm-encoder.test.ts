@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { PcmEncoder, type PcmFormat } from '../../src/core/media/encode/pcm-encoder.js'
 
 const full = 32_768
-/** Halves and their neighbours in single precision, the ends of the range and beyond, and what is no number. */
+/** Halves and their neighbours in single precision, the ends of the range and values beyond, and non-numbers. */
 const edges = [0, 0.5, -0.5, 1.5, -1.5, 0.499_999_97, 1 - 2 ** -24, -0.499_999_97, 32_766.5, 32_767.5, -32_768.5]
   .map((value) => value / full)
   .concat([1, -1, 1 - 2 ** -24, -1 - 2 ** -23, 2, -2, 1e30, -1e30, 1e-40, Infinity, -Infinity, NaN])
@@ -17,7 +17,7 @@ function encoded(format: PcmFormat, planes: Float32Array[]) {
   return { samples: new Int16Array(bytes.buffer), clippedSamples: encoder.clippedSamples }
 }
 
-/** From the definition, in double precision. */
+/** Rounding by its definition, in double precision. */
 function rounded(value: number): number {
   const integer = Math.floor(value * full + 0.5)
   return Number.isNaN(integer) ? 0 : Math.min(full - 1, Math.max(-full, integer))

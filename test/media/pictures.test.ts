@@ -68,7 +68,7 @@ describe('the overview picture', () => {
     expect([silent[39], silent[40]].map((value) => value! > 100)).toEqual([true, true])
     expect(silent.reduce((sum, value) => sum! + value!)).toBe(silent[39]! + silent[40]!)
     const loud = column(80)
-    // Full scale is 40 pixels: peaks at 0.8 reach 32 of them, the effective level 0.8 / sqrt(2) reaches 22.6.
+    // Full scale is 40 pixels: peaks at 0.8 reach 32 pixels, the effective level 0.8 / sqrt(2) reaches 22.6.
     expect([loud[7], loud[9], loud[16], loud[18], loud[40], loud[61], loud[63], loud[72]]).toEqual([
       0, 115, 115, 255, 255, 255, 115, 0,
     ])

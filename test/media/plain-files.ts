@@ -20,7 +20,7 @@ export function aiffFile(channels: number[][], bits: number, sampleRate: number)
   return chunk('FORM', Buffer.concat([Buffer.from('AIFF'), chunk('COMM', common), chunk('SSND', sound)]))
 }
 
-/** A 16-bit FLAC file at 44.1 kHz that stores its samples as they are, and where its frames begin. */
+/** A 16-bit FLAC file at 44.1 kHz with verbatim samples, and the offsets of its frames. */
 export function flacFile(channels: Int16Array[], blockSize: number): { bytes: Buffer; frameStarts: number[] } {
   const sampleCount = channels[0]!.length
   const info = Buffer.alloc(34)
@@ -65,7 +65,7 @@ function codedNumber(value: number): number[] {
   return [0xe0 | (value >> 12), 0x80 | ((value >> 6) & 63), 0x80 | (value & 63)]
 }
 
-/** Bit by bit, unlike the tables that it checks. */
+/** Computed bit by bit, unlike the tables that it checks. */
 function checksum(bytes: Uint8Array, width: number, polynomial: number): number {
   let register = 0
   for (const byte of bytes) {

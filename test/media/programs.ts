@@ -1,9 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { promisify } from 'node:util'
 
-/**
- * Whether a program that makes test files is installed. The tests that need one that is not are skipped and counted.
- */
+/** Whether a program that makes test files is installed. Tests that need a missing program are skipped and counted. */
 export function hasProgram(name: string): boolean {
   return spawnSync(name, ['-version'], { stdio: 'ignore' }).error === undefined
 }

@@ -7,7 +7,7 @@ async function resampled(plane: Float32Array, from: number, to: number): Promise
   return (await collect(resample(streamOf([plane], from), to)))[0]!
 }
 
-/** Gain of a tone and the level of all else relative to it, in decibels, by a least-squares fit away from the ends. */
+/** Gain of a tone, and the level of the rest relative to it, in decibels, by a least-squares fit away from the ends. */
 function measure(plane: Float32Array, hertz: number, sampleRate: number): { gain: number; rest: number } {
   const edge = Math.ceil(sampleRate / 20)
   const inner = plane.subarray(edge, plane.length - edge)
@@ -33,9 +33,7 @@ function measure(plane: Float32Array, hertz: number, sampleRate: number): { gain
   return { gain: 20 * Math.log10(Math.hypot(a, b) / 0.5), rest: 10 * Math.log10(rest / signal) }
 }
 
-/**
- * The textbook sum in double precision: a windowed sinc centred on each output, nothing polyphase, nothing streamed.
- */
+/** The textbook sum in double precision: a windowed sinc centred on each output, neither polyphase nor streamed. */
 function reference(input: Float32Array, from: number, to: number): Float64Array {
   const nyquist = Math.min(from, to) / 2
   const cutoff = (0.955 * nyquist) / from

@@ -109,7 +109,7 @@ describe('STFT', () => {
       }
       const back = new Float32Array(signal.length)
       stft.inverse(re, im, frameCount, layout, back)
-      // The first and last samples are seen only through the window's foot.
+      // The first and last samples are covered only by the window's foot.
       expect(maxDifference(back.subarray(hop, -hop), signal.subarray(hop, -hop))).toBeLessThan(1e-6)
       stft.close()
     },

@@ -58,7 +58,7 @@ describe.each(['flac', 'mp3', '16', '24', '32f', 'aiff', 'aiff24', 'aiff32f'] as
     it('are read back, and the audio is that of a file without them', async () => {
       const tags: AudioTags = { ...texts, cover: { contentType: 'image/png', bytes: cover } }
       const path = await encoded('tagged', format, tags)
-      // ID3v2.3 has years only; where there is another tag beside it, that one tells the day.
+      // ID3v2.3 stores only the year; a tag beside it gives the day.
       expect(await readTags(path)).toEqual({ ...tags, date: format === 'flac' ? texts.date : '2019' })
       const [found, plain] = [await readAudio(path), await readAudio(await encoded('untagged', format, undefined))]
       expect(found).toEqual(plain)
@@ -154,7 +154,7 @@ describe('untrusted tags', () => {
     const tags: AudioTags = { ...texts, cover: { contentType: 'image/png', bytes: cover } }
     for (const format of ['flac', 'mp3', '16'] as const) {
       const file = await readFile(await encoded('cut', format, tags))
-      // WAV files have their tags at the end.
+      // Tags of WAV files are at the end.
       const from = format === '16' ? file.indexOf('LIST') : 0
       for (let at = from; at < from + 400; at += 7) {
         const broken = Uint8Array.from(file)

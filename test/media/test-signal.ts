@@ -15,7 +15,7 @@ export function testSignal(sampleRate: number): Float32Array[] {
   )
 }
 
-/** 10 log10 of the signal's energy over that of the difference, over the signal's length. */
+/** 10 log10 of the signal's energy over the energy of the difference, over the signal's length. */
 export function signalToNoise(signal: Float32Array, other: Float32Array): number {
   let energy = 0
   let error = 0

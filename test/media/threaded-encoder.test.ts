@@ -19,7 +19,7 @@ const settings = { sampleRate: 44_100, channels: 2 }
 const loud = [noise(pieceSamples, 1), noise(pieceSamples, 2)]
 const isLinux = process.platform === 'linux'
 
-/** Files in the folder that this process has open, in whichever thread. */
+/** Files in the folder that any thread of this process has open. */
 function openFiles(): string[] {
   return readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
@@ -31,7 +31,7 @@ function openFiles(): string[] {
   })
 }
 
-/** Of the threads of this process: `nice`, the 19th field of their `stat`. */
+/** Niceness of the threads of this process: the 19th field of their `stat`. */
 function niceness(): Map<string, number> {
   return new Map(
     readdirSync('/proc/self/task').map((thread) => {
@@ -59,7 +59,7 @@ describe('an encoder in a thread', () => {
       ]) {
         const lent = planes.map((plane) => plane.slice(from, to))
         await encoder.write(lent)
-        // They may be used again.
+        // The lent planes may be reused.
         for (const plane of lent) plane.fill(NaN)
       }
       written.push(await encoder.close())
@@ -86,7 +86,7 @@ describe('an encoder in a thread', () => {
   it.skipIf(!isLinux)('makes the writer wait while the disk is blocked (skipped except on Linux)', async () => {
     const path = join(folder, 'pipe')
     spawnSync('mkfifo', [path])
-    // Holds the pipe open and reads from it when it is told to: until then 64 KiB fit into it.
+    // Keeps the pipe open and reads from it only when told to; until then, 64 KiB fit into it.
     const reader = spawn('sh', ['-c', 'exec 3<"$0"; read line; cat <&3 >/dev/null', path], {
       stdio: ['pipe', 'ignore', 'ignore'],
     })
@@ -96,14 +96,14 @@ describe('an encoder in a thread', () => {
     const writing = (async () => {
       for (; written < 60; written++) await encoder.write(loud)
     })()
-    // Without a bound, filling shared memory would take no longer than this.
+    // Without a limit, filling shared memory would take less time than this.
     await Promise.race([writing, delay(1000)])
     expect(written).toBeLessThan(10)
     const stalledAt = written
     reader.stdin.end('go\n')
     await writing
     expect(written).toBeGreaterThan(stalledAt)
-    // A pipe cannot be corrected at its start.
+    // The start of a pipe cannot be corrected.
     await expect(encoder.close()).rejects.toMatchObject({ code: 'ESPIPE' })
     await gone
   })

@@ -4,7 +4,7 @@ import { noise } from '../separation/tracks.js'
 
 const sampleRate = 44_100
 
-/** All of the output, up to the ratio times the input's length. */
+/** The whole output, up to the ratio times the input's length. */
 function stretched(
   planes: readonly Float32Array[],
   options: Omit<TimeStretchOptions, 'sampleRate'>,
@@ -36,7 +36,7 @@ function stretched(
 const sine = (hertz: number, seconds: number) =>
   Float32Array.from({ length: seconds * sampleRate }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / sampleRate))
 
-/** Strokes every `interval` samples from `first` on: bursts of noise that die away in some milliseconds. */
+/** Strokes every `interval` samples, starting at `first`: bursts of noise that decay within some milliseconds. */
 function strokes(sampleCount: number, first: number, interval: number): Float32Array {
   const burst = noise(2000, 3)
   const samples = new Float32Array(sampleCount)
@@ -53,7 +53,7 @@ function largestDifference(one: Float32Array, other: Float32Array): number {
   return one.reduce((most, value, i) => Math.max(most, Math.abs(value - other[i]!)), 0)
 }
 
-/** The sinusoid next to that frequency: how far it is off, in cents, and dB above what is not part of it. */
+/** The sinusoid nearest to the frequency: its deviation in cents, and its level above everything else in dB. */
 function purity(samples: Float32Array, hertz: number): { cents: number; dB: number } {
   const middle = samples.subarray(sampleRate, samples.length - sampleRate)
   const window = middle.length >> 1
@@ -110,7 +110,7 @@ describe('audio that is made longer or shorter', () => {
         const at = Math.round((first + stroke * interval) * ratio)
         const during = energy(output!.subarray(at, at + 441))
         const asGiven = energy(input.subarray(first + stroke * interval, first + stroke * interval + 441))
-        // An onset is known to 3 ms.
+        // Onsets are located to within 3 ms.
         const before = energy(output!.subarray(at - 882, at - 132))
         expect(10 * Math.log10(during / asGiven), `stroke ${stroke}`).toBeGreaterThan(-1)
         expect(10 * Math.log10(during / before), `stroke ${stroke}`).toBeGreaterThan(40)
@@ -161,7 +161,7 @@ describe('audio that is made longer or shorter', () => {
       if (pulls === 300) stretch.setRatio(2)
       played.push(...stretch.pull()![0]!)
     }
-    // Half of it at twice the speed, half of it at half the speed.
+    // One half at twice the speed, the other at half the speed.
     const expected = (played.length / 2) * 2 + played.length / 2 / 2
     expect(Math.abs(stretch.position - expected)).toBeLessThan(0.1 * sampleRate)
     const { cents } = purity(Float32Array.from(played), 440)

@@ -31,7 +31,7 @@ describe('an MPEG transport stream', () => {
     const part = await read(damaged)
     expect(part.warnings).toEqual([expect.stringContaining('is damaged; the sound after that was left out')])
     expect(part.left.length).toBeGreaterThan(left.length / 4)
-    // The last frame before the damage may be a part of one.
+    // The last frame before the damage may be incomplete.
     const heard = part.left.subarray(0, part.left.length - 4096)
     expect(heard.every((value, i) => value === left[i])).toBe(true)
   })
@@ -41,7 +41,7 @@ describe('an MPEG transport stream', () => {
     const upTo = (count: number) => Math.floor(random() * count)
     for (let run = 0; run < 100; run++) {
       const bytes = Buffer.from(whole.subarray(0, run % 4 === 0 ? upTo(whole.length) : whole.length))
-      // The tables at the beginning most of all.
+      // Most changes hit the tables at the beginning.
       for (let change = upTo(20); change >= 0; change--) bytes[upTo(change % 2 ? 600 : bytes.length)] = upTo(256)
       const error = await read(bytes).then(
         () => undefined,

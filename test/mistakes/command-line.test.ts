@@ -149,7 +149,7 @@ const folder = temporaryFolder()
 let taken: Server
 let held: SqliteStores
 beforeAll(async () => {
-  // A service that does not start leaves those of its signals.
+  // A service that does not start leaves its signal handlers.
   process.setMaxListeners(100)
   taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -182,6 +182,6 @@ test.each(mistakes)('$what: stemwork $words', async ({ words, env, ...mistake })
   for (const [name, value] of Object.entries(surroundings)) vi.stubEnv(name, value)
   const { status, stderr } = await command(args, folder)
   if (status === 0) throw new Error(`No mistake: ${stderr}`)
-  // Before it, a service may have said that its workflows are ready.
+  // Earlier output may say that the workflows are ready.
   expectToTeach(mistake, /^stemwork: [^]*/m.exec(stderr)?.[0] ?? stderr)
 })

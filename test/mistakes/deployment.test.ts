@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 afterEach(() => void vi.unstubAllEnvs())
 
-/** In this process, in the folder of the test, with these variables. */
+/** Runs the command in this process, in the test's folder, with these variables. */
 function commandWith(env: Record<string, string>, words: string[]): Promise<Finished> {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   return command(words, place)
@@ -34,7 +34,7 @@ interface BucketMistake extends Mistake {
   /** The region of the bucket. */
   region?: string
   env?: Record<string, string>
-  /** The server hides its time, by which the SDK would correct the clock. */
+  /** Whether the server hides its time, by which the SDK would correct the clock. */
   hidesDate?: boolean
 }
 
@@ -76,7 +76,7 @@ test.each(buckets)('a bucket $what', async ({ bucket = 'test', region, hidesDate
   Object.assign(s3, { region, hidesDate })
   const words = ['doctor', '--api-only', '--blobs', `s3://${bucket}?endpoint=${s3.url}`]
   const all: Record<string, string> = { ...environment(), ...env }
-  // Its clock differs from that of this process.
+  // A changed clock must differ from that of this process, so it needs another one.
   const { stdout } = await ('NODE_OPTIONS' in all
     ? new Stemwork(words, place, all).finished()
     : commandWith(all, words))
@@ -146,7 +146,7 @@ test.skipIf(!mayMount).each(disks)('a $what disk: stemwork $words', ({ options, 
   const script = `mount -t tmpfs -o ${options} none disk && exec "${process.execPath}" "${main}" ${words}`
   const { status, stdout, stderr } = spawnSync('unshare', ['-rm', 'sh', '-c', script], { cwd: place, encoding: 'utf8' })
   expect(status, stderr).toBe(1)
-  // With --json on stdout; several songs have no name of the program.
+  // With --json on stdout; messages about several songs lack the program's name.
   expectToTeach(mistake, /^( *"message": |stemwork: |Failed:)[^]*/m.exec(stdout + stderr)?.[0] ?? stderr)
 })
 

@@ -13,7 +13,7 @@ import { expectToTeach } from './table.js'
 const stray = new URL('../runner/fixtures/stray-workflow.mjs', import.meta.url).href
 const { default: strayWorkflow } = (await import(stray)) as { default: () => Workflow }
 
-/** An Express application with an engine in it, as newcomers write it, and what its log says. */
+/** An Express application with an engine, as newcomers write it, and its log. */
 async function application(workflow: Workflow, bodies?: StartOptions['bodies']) {
   let log = ''
   let heard = () => {}
@@ -43,7 +43,7 @@ async function application(workflow: Workflow, bodies?: StartOptions['bodies']) 
     engine,
     port,
     log: () => log,
-    /** A line of the log, once it has been written. */
+    /** Resolves with a line of the log, once it has been written. */
     async logged(pattern: RegExp): Promise<string> {
       for (;;) {
         const line = log.split('\n').find((each) => pattern.test(each))

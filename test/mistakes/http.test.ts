@@ -12,7 +12,7 @@ interface RequestMistake extends Mistake {
   path?: string
   headers?: Record<string, string>
   method?: string
-  /** Sent as JSON, unless it is a text. */
+  /** Sent as JSON unless it is a string. */
   body?: unknown
 }
 
@@ -79,7 +79,7 @@ const requestOf = ({ headers = withKey, method, body }: RequestMistake): Request
   return { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: json }
 }
 
-/** A service of its usual settings takes ten jobs a second. */
+/** The answer of a service with default settings, which accepts ten jobs a second. */
 async function answerOf(mistake: RequestMistake): Promise<Response> {
   const answer = await fetch(base + (mistake.path ?? '/job'), requestOf(mistake))
   if (answer.status !== 429) return answer

@@ -16,7 +16,7 @@ import { createApplication, createHandler, issueKey } from '../../src/http/index
 import { expressMount } from '../../src/http/mounts/express.js'
 import { expectToTeach, type Mistake } from './table.js'
 
-/** Mistakes in JavaScript programs, which no compiler checks. */
+/** Mistakes in JavaScript programs, which no compiler finds. */
 interface ProgramMistake extends Mistake {
   make(): unknown
 }
@@ -156,7 +156,7 @@ const mistakes: ProgramMistake[] = [
   },
 ]
 
-/** Functions called without their argument: the message says what to pass. */
+/** Functions called without their argument: the message names it. */
 const bare: [call: string, make: (nothing: never) => unknown, says: RegExp][] = [
   ['fsBlobs', fsBlobs, /fsBlobs\(\{ directory: 'data\/blobs' \}\) needs the path of a folder/],
   ['s3Blobs', s3Blobs, /s3Blobs\(\{ client, bucket: 'media' \}\) needs an S3Client and the name of a bucket/],
@@ -183,7 +183,7 @@ test.each(mistakes)('$what', async ({ make, ...mistake }) => {
   expectToTeach(mistake, message)
 })
 
-/** Faulty workflows of newcomers, with what their clients and the log say. */
+/** Faulty workflows of newcomers, with the messages for clients and in the log. */
 const faults: [what: string, run: (signal: AbortSignal) => Promise<void>, says: RegExp, inLog: RegExp][] = [
   ['throws', () => Promise.reject(new Error('The tape is torn.')), /failed/i, /The tape is torn\./],
   [

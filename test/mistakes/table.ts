@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 
-/** A mistake and what its message must contain: what happened, what was expected or what to do, the given value. */
+/** A mistake and the contents of its message: what happened, what was expected or what to do, the given value. */
 export interface Mistake {
   what: string
   /** The message must match all of these. */
   says: readonly RegExp[]
 }
 
-/** No message may contain a stack, a value that the user did not write, a secret, or the words of a library. */
+/** No message may contain a stack, a value that the user did not write, a secret, or a library's wording. */
 const never = [
   /\n\s+at .+:\d+/,
   /\[object Object\]|\bundefined\b|NaN/,
@@ -16,7 +16,7 @@ const never = [
 ]
 const mostLines = 3
 
-/** @param message as a newcomer sees it */
+/** @param message as shown to a newcomer */
 export function expectToTeach({ what, says }: Mistake, message: string): void {
   for (const text of says) expect(message, what).toMatch(text)
   for (const text of never) expect(message, what).not.toMatch(text)

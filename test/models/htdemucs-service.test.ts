@@ -28,8 +28,8 @@ const samplesPerSegment = 343_980
 const step = samplesPerSegment * 0.75
 /**
  * That package's inverse STFT is `n_fft` = 4096 samples too short, so it reads the last 2476 samples of each segment
- * from behind a row's end: the next channel's first samples and, for the right channel of the vocals, nothing. There
- * its vocals are NaN, which its WAV files hold as silence.
+ * beyond the end of a row: the next channel's first samples and, for the right channel of the vocals, nothing. There
+ * its vocals are NaN, which its WAV files store as silence.
  */
 const lostSamples = 4096 - (Math.ceil(samplesPerSegment / 1024) * 1024 - samplesPerSegment) - 1536
 const key = 'a key of the operator 1234'
@@ -56,7 +56,7 @@ afterAll(async () => {
   await service?.process.finished()
 })
 
-/** The true vocals and a 16-bit file of the song. */
+/** The true vocals, and a 16-bit file of the song. */
 async function excerpt(song: Song, fromSeconds: number, toSeconds: number) {
   const cut = (plane: Float32Array) => plane.slice(fromSeconds * 44_100, toSeconds * 44_100)
   const [vocals, accompaniments] = await Promise.all(
@@ -73,7 +73,7 @@ async function excerpt(song: Song, fromSeconds: number, toSeconds: number) {
   return { path, vocals, mixture: (await readAudio(path)).channels }
 }
 
-/** As that package was scored: the true and the estimated accompaniments are the mixture without the vocals. */
+/** Scored like that package: the true and the estimated accompaniments are the mixture without the vocals. */
 function uSdr(truth: Float32Array[], estimate: Float32Array[], mixture: Float32Array[]) {
   const rest = (vocals: Float32Array[]) =>
     mixture.map((plane, channel) => plane.map((sample, i) => sample - vocals[channel]![i]!))
@@ -148,7 +148,7 @@ describe('real htdemucs weights through the service', () => {
         plane.map((_, i) => Object.values(stems).reduce((total, planes) => total + planes[channel]![i]!, 0)),
       )
       rest.add(mixture, sum)
-      // The network estimates each stem by itself, so their sum is close to the mixture and not equal to it.
+      // The network estimates each stem separately, so their sum is close but not equal to the mixture.
       expect(rest.scores().uSdr).toBeGreaterThan(20)
       expect(maxDifference(stems.drums![0]!, stems.bass![0]!)).toBeGreaterThan(0.01)
     },

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryFolder } from '../temporary-folder.js'
 
-/** A folder for this test file. */
+/** Creates a folder for this test file. */
 export function testFolder(): (name: string) => string {
   const folder = temporaryFolder()
   return (name) => join(folder, name)
@@ -24,7 +24,7 @@ export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** A user's manifest, for weights that are downloaded. */
+/** A user's manifest for downloaded weights. */
 export function manifestFor(bytes: Uint8Array, changes: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     name: 'own',

@@ -39,7 +39,7 @@ afterAll(async () => {
   await service?.process.finished()
 })
 
-/** Up to the offset of the mixture, which models of this architecture add to each stem. */
+/** Accurate up to the offset of the mixture, which models of this architecture add to each stem. */
 const share = (gain: number) => song.map((plane) => plane.map((sample) => gain * sample))
 
 describe('a service with models of its own', () => {

@@ -13,7 +13,7 @@ export interface SeparatedJob {
 
 export interface ServiceClient {
   ask(path: string, body?: unknown): Promise<Response>
-  /** Uploads a file, waits for its job and downloads the stems, as a client does. */
+  /** Uploads a file, waits for its job and downloads the stems, like a client. */
   separate(
     workflow: string,
     path: string,
@@ -21,7 +21,7 @@ export interface ServiceClient {
   ): Promise<{ job: SeparatedJob; stems: Record<string, Float32Array[]> }>
 }
 
-/** @param folder for what is downloaded */
+/** @param folder destination of the downloads */
 export function serviceClient(baseUrl: string, key: string, folder: string): ServiceClient {
   const ask = (path: string, body?: unknown) => {
     const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }

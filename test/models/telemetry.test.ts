@@ -19,8 +19,8 @@ beforeEach(async () => {
 })
 
 /**
- * What is left in the home and the folder for temporary files by a program in an environment of its own: telemetry is
- * off anyway where variables of CI services are set.
+ * Files that a program leaves in the home and temporary folders when it runs with a clean environment: variables of CI
+ * services would turn telemetry off.
  */
 async function leftBy(args: string[], more: Record<string, string> = {}): Promise<string[]> {
   const environment = { PATH: process.env.PATH, HOME: home, TMPDIR: join(home, 'tmp'), STEMWORK_RUNTIME: 'native' }
@@ -52,8 +52,8 @@ beforeAll(async () => {
     await writeFile(join(folder, `${name}.mjs`), code.replaceAll('ROOT', root))
 })
 
-// Its telemetry begins with a log in the folder for temporary files, and with an identifier of the device and a
-// database of events in the home.
+// Telemetry begins with a log in the temporary folder, and with a device identifier and an event database in the home
+// folder.
 test.each([
   ['of a command', [join(root, 'dist/cli/main.js'), 'separate', song, '--output', 'stems']],
   ['in the host', [fileOf('session')]],

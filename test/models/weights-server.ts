@@ -5,22 +5,22 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 export interface WeightsServer {
-  /** Without a slash at the end. */
+  /** Address without a trailing slash. */
   url: string
   files: Map<string, Buffer>
   requests: { path: string; range: string | undefined; ifRange: string | undefined; sent: number }[]
   /** Bytes after which each of the next answers is cut off, in order. */
   cuts: number[]
-  /** Statuses that the next requests get instead of the file. */
+  /** Statuses of the next answers, which replace the file. */
   statuses: number[]
-  /** Bytes after which the answers stop without an end. */
+  /** Bytes after which answers stall without ending. */
   hold?: number
-  /** How it treats ranges: as it should, not at all, or without saying which version it sends. */
+  /** Handling of ranges: correct, ignored, or without naming the version that is sent. */
   ranges: 'kept' | 'ignored' | 'unversioned'
   close(): void
 }
 
-/** A real web server with files, entity tags and ranges, which can break off as real ones do. Closed after the test. */
+/** A real web server with files, entity tags and ranges, which can break off. Closed after the test. */
 export async function weightsServer(files: Record<string, Buffer> = {}): Promise<WeightsServer> {
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '').slice(1)

@@ -56,7 +56,7 @@ describeWith(
         join(folder, 'song.wav'),
       )
       expect(job.details).toMatchObject({ model: { name: 'own', sha256: model.hash } })
-      // Up to the offset of the mixture, which models of this architecture add to each stem.
+      // Accurate up to the offset of the mixture, which models of this architecture add to each stem.
       const quarter = song.map((plane) => plane.map((sample) => 0.25 * sample))
       expect(worstDifference(stems.vocals!, quarter)).toBeLessThan(1e-3)
     })

@@ -1,6 +1,6 @@
 export interface MidiTrackRead {
   name: string
-  /** Times in seconds. */
+  /** Start and end in seconds. */
   notes: { start: number; end: number; pitch: number; velocity: number }[]
   bends: { at: number; value: number }[]
 }

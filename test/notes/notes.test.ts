@@ -26,7 +26,7 @@ const reference: {
   events: [start: number, end: number, pitch: number, amplitude: number, bends: number[]][]
   frames: Record<string, { note: number[]; onset: number[] }>
 } = JSON.parse(await readFile(new URL('../fixtures/notes/vocadito_10.json', import.meta.url), 'utf8'))
-/** One of its frames. */
+/** Length of a frame of the note network. */
 const frameSeconds = 256 / 22_050
 
 const networks: Record<string, Network> = {}
@@ -40,7 +40,7 @@ afterAll(async () => {
   for (const network of Object.values(networks)) await network.close()
 })
 
-/** Plucked tones with three harmonics: seconds from, seconds to, MIDI number. */
+/** Plucked tones with three harmonics: start and end in seconds, MIDI number. */
 function plucked(notes: [from: number, to: number, pitch: number][], seconds: number): Float32Array {
   const plane = new Float32Array(seconds * rate)
   for (const [from, to, pitch] of notes) {
@@ -83,7 +83,7 @@ describe.each(['native', 'wasm'] as const)('the network on the runtime "%s"', (r
     'gives within 1e-4 what the original gives with its own resampler (skipped without ffmpeg or the clip)',
     async () => {
       const path = join(folder, 'clip.wav')
-      // Quality "HQ" of soxr.
+      // soxr's quality "HQ".
       const filter = 'aresample=22050:resampler=soxr:precision=20:osf=flt'
       execFileSync('ffmpeg', ['-v', 'error', '-y', '-i', clip, '-af', filter, '-c:a', 'pcm_f32le', path])
       const { notes, onsets } = await noteActivations(await openAudio(path), networks[runtime]!)

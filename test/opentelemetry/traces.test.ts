@@ -39,7 +39,7 @@ const exporter = new InMemorySpanExporter()
 const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-traces-'))
 const worker = new URL('./fixtures/worker.mjs', import.meta.url).pathname
-// Not with the test's own modules: the fixture is the module that a child imports.
+// Not loaded with the test's own modules: the fixture is the module that a child imports.
 const { default: twoStages, id: workflow } = (await import(
   new URL('./fixtures/workflow.mjs', import.meta.url).href
 )) as {
@@ -52,7 +52,7 @@ const { spanFacts } = (await import(new URL('./fixtures/span-facts.mjs', import.
 const postgres = await findPostgres()
 const missing = 'missing' in postgres ? postgres.missing : undefined
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
-/** Of the client, which is no part of this. */
+/** Span of the client, which is outside this test. */
 const client = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' }
 const traceparent = `00-${client.trace}-${client.span}-01`
 
@@ -90,7 +90,7 @@ function startWorker(settings: Record<string, string>) {
   return {
     pid: child.pid,
     ready: once(child.stdout, 'data'),
-    /** Ends it; the spans that it has recorded. */
+    /** Ends the process; returns its recorded spans. */
     async end(): Promise<SpanFacts[]> {
       child.stdin.end()
       await once(child, 'close')
@@ -122,7 +122,7 @@ function submitBatch(engine: JobEngine, hook: string): Promise<{ name: string; i
   return post(engine, '/batch', { name: 'album', jobs: [job, job], webhook: { url: hook } })
 }
 
-/** The path from a span up to the client's, by name. */
+/** The names of the spans from a span up to the client's. */
 function pathOf(span: SpanFacts, all: SpanFacts[]): string[] {
   const names = [span.name]
   for (let at = span; at.parent !== client.span;) {
@@ -178,7 +178,7 @@ describe('a job is one trace', () => {
     expect(all.map((span) => pathOf(span, all))).toEqual(expect.arrayContaining(expected))
     expect(all).toHaveLength(expected.length)
     expect(new Set(all.map((span) => span.trace))).toEqual(new Set([client.trace]))
-    // What was recorded where.
+    // Spans recorded by this process.
     expect(ownSpans()).toHaveLength(2)
 
     const find = (name: string) => all.find((span) => span.name === name)
@@ -197,7 +197,7 @@ describe('a job is one trace', () => {
       kind: SpanKind.CONSUMER,
       attributes: { ...message, 'messaging.operation.type': 'process', 'stemwork.job.status': 'SUCCEEDED' },
     })
-    // The receiver goes on below the span of the call.
+    // The receiver continues below the span of the call.
     const call = find('POST webhook')
     expect(call).toMatchObject({ kind: SpanKind.CLIENT, attributes: { 'http.response.status_code': 204 } })
     expect(headers).toMatchObject({ traceparent: `00-${client.trace}-${call?.id}-01`, tracestate: 'vendor=1' })
@@ -208,7 +208,7 @@ describe('a job is one trace', () => {
     const output = await fsBlobs({ directory: blobs }).get(job?.outputs?.trace?.key ?? '')
     let text = ''
     for await (const chunk of output?.body ?? []) text += Buffer.from(chunk).toString()
-    // The stage ran in a process of neither, and knew where it was.
+    // The stage ran in a third process, and knew its trace context.
     const [place, pid] = text.split(' ')
     expect(place).toBe(`00-${client.trace}-${find('run')?.id}-01`)
     expect([process.pid, other.pid]).not.toContain(Number(pid))

@@ -8,7 +8,7 @@ import { leftLines } from '../examples/stand-ins.js'
 import { typeProblems } from '../examples/type-problems.js'
 import { packOnce, root, unpackInto } from './tarball.js'
 
-// The page on adapters, followed as a stranger would: in an empty folder with the tarball and what it depends on alone.
+// Follows the page on adapters like a stranger: in an empty folder, with only the tarball and its dependencies.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 })
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-adapter-'))
@@ -19,7 +19,7 @@ const written: string[] = []
 let output = ''
 
 beforeAll(() => {
-  // For the compiler alone, which a project in TypeScript has.
+  // Only for the compiler of a TypeScript project.
   unpackInto(folder, packOnce(), [...Object.keys(dependencies), '@types'])
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
   for (const { language, code } of walkSnippets()) {
@@ -36,7 +36,7 @@ function run(script: string): string {
   const { stdout, stderr, status } = spawnSync('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: folder,
     encoding: 'utf8',
-    // Node's test runner reports differently inside another runner's process.
+    // Node's test runner reports differently inside the process of another runner.
     env: Object.fromEntries(
       Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name)),
     ),

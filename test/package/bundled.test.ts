@@ -7,11 +7,11 @@ import { build as vite } from 'vite'
 import { packOnce, root, unpackInto } from './tarball.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// `test/platforms` has the other bundlers, with packages from a registry.
+// `test/platforms` tests the other bundlers, with packages from a registry.
 const folder = temporaryFolder()
 
 beforeAll(() => {
-  // Of the optional peers only the faster runtime: what is imported when it is used must not stop a bundler.
+  // Of the optional peers, only the faster runtime: a lazy import must not stop a bundler.
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
   unpackInto(folder, packOnce(), [...Object.keys(dependencies), 'onnxruntime-node'])
   for (const name of ['separation.mjs', 'service.mjs'])
@@ -26,7 +26,7 @@ async function withEsbuild(program: string, file: string, format: Format, extern
   return outfile
 }
 
-/** The same with Vite, for a server; `external` is Rollup's option, which names modules, not packages. */
+/** Bundles the program with Vite, for a server; `external` is Rollup's option, which names modules, not packages. */
 async function withVite(program: string, file: string, external: string[]) {
   const outfile = join(folder, 'dist', file)
   const output = { entryFileNames: '[name].mjs' }
@@ -55,8 +55,7 @@ describe('a program in a bundle', () => {
     })
   }
 
-  // `main.js` beside the bundle's code would be the bundle itself: as its own child it would start children without
-  // end.
+  // `main.js` beside the bundle's code would be the bundle itself, which would start itself as a child without end.
   const main = (format: Format) => `${format}/main.${format === 'esm' ? 'js' : 'cjs'}`
   const mistakes: [string, () => Promise<string>][] = [
     ...(['esm', 'cjs'] as const).flatMap((format): [string, () => Promise<string>][] => [

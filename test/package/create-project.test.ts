@@ -7,7 +7,7 @@ import { buildDeclarations } from '../setup.js'
 import { root } from './tarball.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// `create-stemwork` is a package of its own in this repository. `test/platforms` installs and runs what it makes.
+// `create-stemwork` is a separate package in this repository. `test/platforms` installs and runs its projects.
 interface Manifest {
   name: string
   version: string
@@ -138,7 +138,7 @@ describe('npm create stemwork', () => {
       status: 1,
       stderr: 'There is no template "koa". Choose one of express, hono, engine, workflow.\n',
     })
-    // Where nobody can answer, it asks nothing.
+    // Without a terminal, it asks no questions.
     expect(create('new')).toMatchObject({
       status: 1,
       stderr: 'Name a template: --template express|hono|engine|workflow.\n',

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { packOnce, root, unpackInto } from './tarball.js'
 
-// The service, a separation and a client in each process, some of which have no native runtime to do it with.
+// Each process runs the service, a separation and a client, some of them without a native runtime.
 vi.setConfig({ testTimeout: 180_000 })
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-hosts-'))
@@ -33,10 +33,10 @@ function run(program: string, args: string[], { env = process.env, uid }: Surrou
   return error ? String(error) : stdout + stderr
 }
 
-// `test/platforms` has those on other runtimes.
+// `test/platforms` tests hosts on other runtimes.
 const separated = 'SUCCEEDED by native: RIFF RIFF, then 404\n'
 const isRoot = process.getuid?.() === 0
-/** Containers run as whatever number they are given. */
+/** Containers may run under any user number. */
 const nameless = 54_321
 
 describe('a host', () => {
@@ -48,7 +48,7 @@ describe('a host', () => {
     expect(run(process.execPath, ['thread.mjs'])).toBe(separated)
   })
 
-  // Folders above the repository may be closed to others, as /root is.
+  // Folders above the repository may be closed to other users, as /root is.
   const isOpen = isRoot && everyFolderOf(root).every((path) => statSync(path).mode & 0o001)
   const obstacle = isOpen ? '' : ' (skipped: needs root, and a checkout that others may read)'
   test.skipIf(!isOpen)(
@@ -67,7 +67,7 @@ describe('a host', () => {
     const commands = [
       `mount -t tmpfs tmpfs ${writable}`,
       ...['/', folder].map((path) => `mount --bind ${path} ${path} && mount -o remount,ro,bind ${path}`),
-      // It is.
+      // The folder is read-only.
       `! touch ${folder}/written 2>/dev/null`,
       `cd ${folder} && exec ${process.execPath} module.mjs`,
     ]

@@ -9,7 +9,7 @@ import { fixture } from '../media/test-signal.js'
 const local = (name: string) => new URL(`./fixtures/${name}`, import.meta.url)
 
 /**
- * The packages that the documentation says to replace. npm's own part was tried with the packed tarball; this needs no
+ * The packages that the documentation says to replace. npm's part was tried with the packed tarball; this test needs no
  * network.
  */
 const leftOut = Object.keys(

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 const fixture = (name: string) => new URL(`./fixtures/${name}`, import.meta.url)
 
-/** What a new process of Node prints, which can name the files that it has loaded. */
+/** Output of a new Node.js process, which can list the files that it has loaded. */
 function run(...args: string[]): string {
   const { stdout, stderr, status } = spawnSync(
     process.execPath,
@@ -29,7 +29,7 @@ function packagesOf(files: readonly string[]): string[] {
   return [...new Set(names.filter((name) => name !== undefined))].sort()
 }
 
-/** Which sources the published ones of `files` are made of: `build/core/...`, of which their comments say `core/...`. */
+/** Sources of the published `files`: `build/core/...`, named `core/...` in the comments of bundles. */
 function sourcesOf(files: readonly string[]): string[] {
   const published = files.filter(
     (file) => /\/dist\/.*\.js$/.test(file.replaceAll('\\', '/')) && !file.includes('node_modules'),
@@ -39,7 +39,7 @@ function sourcesOf(files: readonly string[]): string[] {
   )
 }
 
-/** Folders of `src/core` that do the work: nothing of them is needed to declare a workflow. */
+/** Folders of `src/core` that do the work, none of which is needed to declare a workflow. */
 function workingParts(files: readonly string[]): string[] {
   const part =
     /build\/core\/(media\/(?:decode\/(?!file-extensions)|dsp)|models\/(?!stems|ensemble-algorithm|session\/(?:execution-provider|runtime)\.js)|workflows\/separation\/(?:architectures|evaluation|pipeline))/
@@ -63,7 +63,7 @@ describe('what is loaded', () => {
   test('is noticed by these tests', () => {
     const files = filesLoadedBy('stemwork/sqlite', 'stemwork/models', 'onnxruntime-node', 'audio-decode')
     expect(packagesOf(files)).toEqual(expect.arrayContaining(['libsql', 'onnxruntime-node', 'audio-decode']))
-    // The native part of a package too, which is loaded by require().
+    // Including the native part of a package, which require() loads.
     expect(files.some((file) => file.endsWith('.node'))).toBe(true)
     expect(workingParts(files)).not.toEqual([])
   })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 
-// What the compiler says of old names is in `test/types`.
+// `test/types` tests the compiler's messages about old names.
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   exports: Record<string, { default: string }>
@@ -23,7 +23,7 @@ async function moduleOf(subpath: string): Promise<Record<string, unknown>> {
   return (await import(pathToFileURL(join(root, file)).href)) as Record<string, unknown>
 }
 
-/** What a subpath declares, from the report of the public surface. */
+/** The declarations of a subpath, from the report of the public API. */
 function declared(subpath: string): string {
   const section = api.split(/^== /m).find((text) => text.startsWith(`${subpath}\n`)) ?? ''
   return section

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const copy = temporaryFolder()
 
-/** Exactly what `npm pack` and `npm publish` do, in a copy of the tree that was never built. */
+/** Does exactly what `npm pack` and `npm publish` do, in a copy of the tree that was never built. */
 function pack() {
   const { stdout, stderr, status } = spawnSync('npm pack --json', { cwd: copy, encoding: 'utf8', shell: true })
   return { status, words: stdout + stderr, stdout }
@@ -21,13 +21,13 @@ test('npm pack builds a tree that was never built, with declarations; without th
 
   const packed = pack()
   expect(packed.status, packed.words).toBe(0)
-  // The build writes to stdout before npm does.
+  // The build writes to stdout before npm.
   const json = packed.stdout.slice(packed.stdout.search(/^[[{]$/m))
   const [tarball] = Object.values(JSON.parse(json) as Record<string, { files: { path: string }[] }>)
   const paths = tarball!.files.map(({ path }) => path)
   expect(paths).toEqual(expect.arrayContaining(['dist/index.js', 'dist/index.d.ts', 'dist/http/index.d.ts']))
 
-  // A type error keeps declarations from being written, although the JavaScript can be built.
+  // A type error prevents declarations from being written, although the JavaScript can be built.
   appendFileSync(join(copy, 'src/index.ts'), "\nexport const planted: number = 'text'\n")
   const refused = pack()
   expect(refused.status, refused.words).not.toBe(0)

@@ -26,7 +26,7 @@ let tarball: string
 let files: string[]
 let bytes: number
 
-// Neither npm pack nor the checks need a network; the build that is packed is the one that all tests run.
+// Neither npm pack nor the checks need a network; the packed build is the one that all tests run.
 beforeAll(() => {
   ;({ path: tarball, files, bytes } = packOnce())
 }, 300_000)
@@ -39,7 +39,7 @@ function check(program: string, ...args: string[]) {
   return { status, output: `${stdout}\n${stderr}` }
 }
 
-/** The tarball is packed from the files of this folder. */
+/** The tarball is packed from this folder's files. */
 function textOf(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }
@@ -78,7 +78,7 @@ describe('the packed tarball', () => {
   })
 
   test('is small: limits for its bytes and its files', () => {
-    // The WebAssembly runtime takes 3.7 MB of it, the models 2.4 MB.
+    // The WebAssembly runtime takes 3.7 MB of the tarball, the models 2.4 MB.
     expect(bytes).toBeLessThan(7_000_000)
     expect(files.length).toBeLessThan(1_250)
   })
@@ -90,7 +90,7 @@ describe('the packed tarball', () => {
     for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
       if (reached.has(path)) continue
       reached.add(path)
-      // Examples in comments import files of their reader's.
+      // Examples in comments import the reader's own files.
       const declarations = textOf(path).replace(/\/\*[^]*?\*\//g, '')
       for (const [, target = ''] of declarations.matchAll(/(?:from|import\()\s*['"](\.[^'"]+)['"]/g))
         waiting.push(posix.join(posix.dirname(path), target.replace(/\.js$/, '.d.ts')))
@@ -106,7 +106,7 @@ describe('the packed tarball', () => {
       .filter((path) => path.endsWith('.md'))
       .flatMap((page) =>
         Array.from(textOf(page).matchAll(/\]\(([^)#\s]+)/g), ([, link = '']) => {
-          // The page on npm shows what is not in the tarball from there.
+          // The page on npm loads files that are not in the tarball from GitHub.
           const raw = own.replace('github.com', 'raw.githubusercontent.com')
           if (link.startsWith(raw)) {
             const path = link.slice(raw.length).replace(/^\/main\//, '')
@@ -134,7 +134,7 @@ describe('the packed tarball', () => {
       publishConfig: { access: 'public', provenance: true },
     })
     expect(manifest.keywords.length).toBeGreaterThan(4)
-    // npm makes the statement only for a workflow that may ask for a token of its own.
+    // npm writes the statement only for a workflow that may request its own token.
     const release = textOf('.github/workflows/release.yml')
     expect(release).toContain('id-token: write')
     expect(release).toMatch(/run: npm publish\n/)
@@ -164,7 +164,7 @@ describe('the packed tarball', () => {
       [...text.matchAll(/\b(?:scriptFile|installedScript)\(['`]([^'`$]+)/g)].map(([, path]) => `dist/${path}`),
     )
     expect(named.length).toBeGreaterThan(12)
-    // One names its file by what is done.
+    // Compared as prefixes, because one call computes the end of its file's name.
     expect(named.filter((name) => !files.some((path) => path.startsWith(name)))).toEqual([])
   })
 

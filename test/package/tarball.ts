@@ -9,12 +9,12 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export interface Tarball {
   path: string
-  /** Paths in it. */
+  /** Paths of the packed files. */
   files: string[]
   bytes: number
 }
 
-/** The build that all tests run, packed as `npm publish` would, once for all files. Needs no network. */
+/** The build that all tests run, packed as by `npm publish`, once for all test files. Needs no network. */
 export function packOnce(): Tarball {
   const folder = madeOnce('tarball', (place) => {
     buildDeclarations()
@@ -33,8 +33,8 @@ export function packOnce(): Tarball {
 }
 
 /**
- * Puts the tarball into a project as an install would, with packages of this repository beside it: all, or those
- * named. Needs no network.
+ * Unpacks the tarball into a project, like an install, beside packages of this repository: all packages, or the named
+ * ones. Needs no network.
  */
 export function unpackInto(
   project: string,
@@ -51,7 +51,7 @@ export function unpackInto(
   }
 }
 
-/** Through the shell, which finds npm.cmd on Windows. */
+/** Runs the command in the shell, which finds npm.cmd on Windows. */
 function run(command: string, cwd: string): string {
   const { stdout, stderr, status } = spawnSync(command, { cwd, encoding: 'utf8', shell: true })
   if (status !== 0) throw new Error(`${command} failed: ${stderr}`)

@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { projectProblems } from '../examples/type-problems.js'
 import { buildDeclarations } from '../setup.js'
 
-// `test/types` has one file for each subpath, compiled as a strict host would compile it, against the built
-// declarations. A wrong use stands under `@ts-expect-error`, which is an error itself once the compiler takes that use.
+// `test/types` has one file for each subpath, compiled like the code of a strict host, against the built declarations.
+// A wrong use is marked `@ts-expect-error`, which is an error itself once the compiler accepts that use.
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = join(root, 'test/types')
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

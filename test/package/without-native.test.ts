@@ -7,7 +7,7 @@ import { expectToTeach } from '../mistakes/table.js'
 import { packOnce, root, unpackInto } from './tarball.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// A child compiles the runtime and the network anew in each process.
+// Each child process compiles the runtime and the network again.
 vi.setConfig({ testTimeout: 180_000 })
 
 const folder = temporaryFolder()

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { root } from '../package/tarball.js'
 import { installsFromRegistry, project, registryAnswers, removeProjects, run } from './project.js'
 
-// `test/package/bundled.test.ts` has esbuild and Vite.
+// `test/package/bundled.test.ts` tests esbuild and Vite.
 afterAll(removeProjects)
 
-/** What leaves stemwork in the bundle: nothing is said of it, or only its main entry is left out. */
+/** Configurations that leave stemwork in the bundle: without any exclusion, or with only its main entry excluded. */
 const mistakes: Record<string, { name: string; config: string }[]> = {
   webpack: [
     { name: 'no externals', config: webpack('') },
@@ -69,7 +69,7 @@ describe.each(Object.entries(packages))('a service that was bundled by %s', (bun
       for (const entry of ['service.mjs', 'node_modules']) renameSync(join(place, entry), join(other, entry))
       try {
         await run(`npx ${bundler} ${bundler === 'rollup' ? '--config --silent' : ''}`, other)
-        // Where webpack built it, the bundle knows the package's place.
+        // In the folder where webpack built it, the bundle knows the package's location.
         mkdirSync(join(other, 'server'))
         for (const entry of ['dist', 'node_modules']) renameSync(join(other, entry), join(other, 'server', entry))
         const ended = run('node server/dist/service.mjs', other)

@@ -11,7 +11,7 @@ afterEach(stopServers)
 afterAll(removeProjects)
 
 /**
- * Makes a project by the packed `create-stemwork`, and installs what it asks for, with the tarball of this checkout.
+ * Creates a project with the packed `create-stemwork` and installs its dependencies, with the tarball of this checkout.
  */
 async function create(template: string): Promise<string> {
   const empty = project(`create-${template}`)

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
 interface Stage {
-  /** Stands for `/` of the image. */
+  /** Folder that replaces the image's `/`. */
   root: string
   workdir: string
 }
@@ -15,8 +15,8 @@ interface Image {
 }
 
 /**
- * Carries out the steps of a Dockerfile in folders of this machine, for machines without docker. Base images, users and
- * volumes are left out; every instruction that it does not know is an error.
+ * Runs the steps of a Dockerfile in folders of this machine, without docker. Base images, users and volumes are
+ * ignored; an unknown instruction is an error.
  *
  * @param context the folder of the build
  * @param run runs a command in a folder

@@ -17,16 +17,16 @@ import {
 } from './project.js'
 import { separateOverHttp } from './separation-over-http.js'
 
-// From an empty folder, with an empty HOME and so without any cache, to the first stems and to an embedded service, by
-// the README's lines: with each package manager, and with the seconds that it took.
+// From an empty folder and an empty HOME, and so without any cache, to the first stems and to an embedded service, by
+// the README's lines: with each package manager, reporting the seconds.
 
 interface Manager {
   name: string
-  /** For the README's `npm install` and `npx`. */
+  /** Replacements for the README's `npm install` and `npx`. */
   install: string
   run: string
   node: string
-  /** Yarn takes a folder with a lock file of its own for a project. */
+  /** Yarn treats a folder as a project if it has its own lock file. */
   files?: Record<string, string>
 }
 
@@ -37,7 +37,7 @@ const managers: Manager[] = [
   { name: 'Bun', install: 'bun add', run: 'bunx', node: 'bun' },
 ]
 
-/** The README's lines: what installs, and what separates a file. */
+/** The README's lines that install and that separate a file. */
 const readme = snippetsOf('README.md')
 const lines = readme.filter(({ language }) => language === 'sh').flatMap(({ code }) => code.split('\n'))
 const lineOf = (start: RegExp): string => {

@@ -9,8 +9,8 @@ import { root } from '../package/tarball.js'
 import { freePort } from '../servers/found-server.js'
 import { installsFromRegistry, project, removeProjects, run, serve } from './project.js'
 
-// Another vendor's client for the same interface, as it is on npm. `test/http/mounts/existing-clients.test.ts` does
-// what it does, without it.
+// Another vendor's client for the same interface, from npm. `test/http/mounts/existing-clients.test.ts` sends the same
+// requests without it.
 afterAll(removeProjects)
 
 const program = `

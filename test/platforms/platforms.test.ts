@@ -39,7 +39,7 @@ describe('a program that separates a song, made as the page says', () => {
   for (const heading of separating) {
     installsFromRegistry(`works with ${heading}`, async () => {
       const { files, commands } = section(heading)
-      // Yarn takes a folder with a lock file of its own for a project.
+      // Yarn treats a folder as a project if it has its own lock file.
       const place = project(heading.replace(/\W/g, ''), {
         ...files,
         ...(heading.startsWith('Yarn') ? { 'yarn.lock': '' } : {}),
@@ -160,7 +160,7 @@ describe('the Dockerfile of the examples', () => {
   test.skipIf(!dockerRuns)(
     `builds an image in which the service separates a song${dockerRuns ? '' : ' (skipped: no docker that runs)'}`,
     async () => {
-      // The tarball, which no registry has yet, goes into the image's first stage too.
+      // The tarball, which is in no registry yet, goes into the image's first stage, too.
       const place = project('image', {
         Dockerfile: dockerfile.replace('COPY package.json ', 'COPY stemwork.tgz package.json '),
       })

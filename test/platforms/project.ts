@@ -8,7 +8,7 @@ import { packOnce, root } from '../package/tarball.js'
 
 const page = 'docs/platforms.md'
 
-// An install of some hundred packages, the build of an application, and a separation.
+// Time for an install of some hundred packages, the build of an application, and a separation.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const registry = process.env.npm_config_registry ?? 'https://registry.npmjs.org/'
@@ -18,12 +18,12 @@ export const registryAnswers = await fetch(registry, { method: 'HEAD', signal: A
 )
 const obstacle = registryAnswers ? '' : ` (skipped: ${registry} does not answer)`
 
-/** A test that installs packages, and is skipped where no registry answers. */
+/** Defines a test that installs packages; it is skipped where no registry answers. */
 export function installsFromRegistry(name: string, body: () => Promise<void>): void {
   test.skipIf(obstacle)(`${name}${obstacle}`, body)
 }
 
-/** What the page says under a heading: files, by the name in their first line, and lines of commands. */
+/** The content of the page under a heading: files, by the name in their first line, and lines of commands. */
 export function section(heading: string): { files: Record<string, string>; commands: string[] } {
   const blocks = snippetsOf(page).filter(({ name }) => name.replace(/ \d+$/, '') === `${page}: ${heading}`)
   if (blocks.length === 0) throw new Error(`${page} has no block under "${heading}".`)
@@ -58,13 +58,13 @@ export function stopServers(): void {
   }
 }
 
-/** Installs package managers that tests need, once, for the `PATH` of all projects. */
+/** Installs package managers that tests need, once, on the `PATH` of all projects. */
 export async function installTools(...packages: string[]): Promise<void> {
   mkdirSync(tools, { recursive: true })
   await run(['npm', 'install', '--prefix', tools, ...packages].join(' '), tools)
 }
 
-/** An empty project, with `server.mjs`, which separates a song, and these files. */
+/** Creates a project with `server.mjs`, which separates a song, and the given files. */
 export function project(name: string, files: Record<string, string> = {}): string {
   const place = join(folder, name)
   mkdirSync(place)
@@ -78,8 +78,8 @@ export function project(name: string, files: Record<string, string> = {}): strin
 }
 
 /**
- * Runs a command of the page to its end, with the tarball for the package of the registry, and resolves with what it
- * printed.
+ * Runs a command of the page to its end, with the tarball instead of the registry's package; resolves with its
+ * output.
  */
 export async function run(command: string, cwd: string, environment: NodeJS.ProcessEnv = {}): Promise<string> {
   const { child, output } = start(command, cwd, environment)
@@ -88,7 +88,7 @@ export async function run(command: string, cwd: string, environment: NodeJS.Proc
   return output()
 }
 
-/** Starts a command that serves, until `stopServers`, and resolves when `url` answers, with what it prints. */
+/** Starts a serving command, until `stopServers`; resolves with its output when `url` answers. */
 export async function serve(
   command: string,
   cwd: string,
@@ -111,13 +111,13 @@ function start(command: string, cwd: string, environment: NodeJS.ProcessEnv) {
   const child = spawn('bash', ['-euo', 'pipefail', '-c', withTarball(command)], {
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own, which can be ended as a whole.
+    // A separate process group, which can be ended as a whole.
     detached: true,
     env: {
       ...Object.fromEntries(own),
       PATH: [join(tools, 'node_modules/.bin'), dirname(process.execPath), process.env.PATH].join(delimiter),
       YARN_GLOBAL_FOLDER: join(folder, 'yarn'),
-      // No download but from the registry.
+      // Downloads only from the registry.
       ONNXRUNTIME_NODE_INSTALL: 'skip',
       NEXT_TELEMETRY_DISABLED: '1',
       npm_config_audit: 'false',

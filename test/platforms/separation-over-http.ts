@@ -7,7 +7,7 @@ import { root } from '../package/tarball.js'
  * Separates a song by plain requests.
  *
  * @param mount address of the mount as the test reaches it
- * @param publicUrl what the service's links begin with
+ * @param publicUrl the start of the service's links
  */
 export async function separateOverHttp(
   mount: string,

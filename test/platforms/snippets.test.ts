@@ -6,8 +6,8 @@ import { installsOf, pageOf, runSnippets } from '../examples/snippets.js'
 import { root } from '../package/tarball.js'
 import { project, registryAnswers, removeProjects, run } from './project.js'
 
-// Every snippet of the documentation, in an empty project with the packed tarball and what the snippet's page says to
-// install. One project serves all pages that say the same.
+// Every snippet of the documentation, in an empty project with the packed tarball and the installs of the snippet's
+// page. Pages with the same installs share a project.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 1_200_000 })
 
 const snippets = runSnippets()
@@ -26,7 +26,7 @@ describe.skipIf(!registryAnswers)('in a project that has what their page says to
       if (projects.has(name)) continue
       const folder = project(name)
       for (const install of installs) await run(`npm install ${install.join(' ')}`, folder)
-      // What a project in TypeScript has beside, for the check of the types.
+      // Types that a TypeScript project also has, for the type check.
       const types = ['@types/node', ...installs.flat().map((word) => `@types/${word}`)]
       const known = types.filter((type) => type in devDependencies).map((type) => `${type}@${devDependencies[type]}`)
       await run(`npm install --save-dev ${known.join(' ')}`, folder)

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import { watchSource } from '../../src/core/engine/runner/host-watch.js'
 
 /**
- * What the thread does in one look at a process of 200 bytes. The process is a stand-in: no real stage ends at the very
- * moment at which its memory is read.
+ * The calls of the thread in one poll of a process of 200 bytes. The process is simulated: no real stage ends at the
+ * very moment at which its memory is read.
  */
 function look(limit: number[], duringReading: () => void) {
   const calls: unknown[][] = []

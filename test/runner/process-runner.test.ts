@@ -20,7 +20,7 @@ const runnerOf = (options: Partial<ProcessRunnerOptions> = {}) =>
   })
 const start = (options: Partial<ProcessRunnerOptions> = {}) => opened(runnerOf(options))
 
-/** For what a warm child does as a fresh one. */
+/** For tests in which a warm child behaves like a fresh one. */
 const warm = runnerOf()
 
 afterEach(() => void vi.unstubAllEnvs())
@@ -53,7 +53,7 @@ describe('a run in a child process', () => {
   it('reports a thousand steps of progress in few messages, the last among them', async () => {
     const seen: WorkProgress[] = []
     await run(warm, orderTo('ticks'), { onProgress: (progress) => seen.push(progress) })
-    // `progress-throttle.test.ts` has the exact intervals.
+    // `progress-throttle.test.ts` tests the exact intervals.
     expect(seen.length).toBeLessThan(500)
     expect(seen.at(-1)?.progress).toBe(1)
   })
@@ -156,7 +156,7 @@ describe('a run in a child process', () => {
       await run(start({ niceness: 7 }), order)
       const groupOf = (pid: number | 'self') => readFileSync(`/proc/${pid}/autogroup`, 'utf8').trim()
       await eventually(() => /^\/autogroup-\d+ nice 7$/.test(groupOf(pidOf(order))))
-      // The host's own is empty where it was started by the first process of a container, in no session of its own.
+      // The host's own group is empty if a container's first process started it outside any session of its own.
       expect(groupOf('self')).not.toMatch(/ nice 7$/)
     },
   )

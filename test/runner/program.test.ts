@@ -16,7 +16,7 @@ import { folderOfEachTest } from '../temporary-folder.js'
 
 const directory = folderOfEachTest()
 
-/** What a stage gets, as far as programs use it. */
+/** The part of a stage's context that programs use. */
 function contextOf(changes: Partial<StageContext> = {}): StageContext & { seen: number[] } {
   const seen: number[] = []
   return {
@@ -35,7 +35,7 @@ function contextOf(changes: Partial<StageContext> = {}): StageContext & { seen: 
 const node = (code: string, options: ProgramOptions = {}) =>
   program('node', { path: process.execPath, args: ['-e', code], ...options })
 
-/** A program that starts another one, both of which run for ever, and prints their ids. */
+/** A program that starts another one and prints both ids; both run for ever. */
 const twoPrograms = `
   const { spawn } = require('node:child_process')
   const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
@@ -51,12 +51,12 @@ async function startedIds(): Promise<number[]> {
   }
 }
 
-/** Resolves when none of the processes is there any more. */
+/** Resolves when none of the processes exists any more. */
 async function gone(ids: readonly number[]): Promise<void> {
   for (const id of ids) while (await isAlive(id)) await delay(20)
 }
 
-/** A process that was killed stays in the list as a zombie where process 1 does not collect it. */
+/** A killed process remains in the list as a zombie where process 1 does not reap it. */
 async function isAlive(id: number): Promise<boolean> {
   const stat = await readFile(`/proc/${id}/stat`, 'utf8').catch(() => undefined)
   if (stat !== undefined) return !/\) [ZX] /.test(stat)
@@ -176,7 +176,7 @@ describe('a program', () => {
   })
 })
 
-// Groups of processes are a thing of POSIX; Windows has taskkill, which is not tested here.
+// Process groups are a POSIX feature; on Windows, taskkill is used, which is not tested here.
 describe.skipIf(process.platform === 'win32')('a program and all that it started are gone', () => {
   test('after its job was canceled, and after its time was over', async () => {
     const controller = new AbortController()

@@ -16,13 +16,13 @@ afterEach(async () => {
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true, force: true })))
 })
 
-/** The runner is closed after the test. */
+/** Closes the runner after the test. */
 export function opened<Opened extends Runner>(runner: Opened): Opened {
   runners.push(runner)
   return runner
 }
 
-/** An order for the fixture's workflow, whose second stage does what `action` names. */
+/** An order for the fixture's workflow, whose second stage does the named action. */
 export function orderTo(action: string, changes: Partial<WorkOrder> = {}): WorkOrder {
   const directory = mkdtempSync(join(tmpdir(), 'stemwork-runner-'))
   folders.push(directory)
@@ -40,9 +40,9 @@ export function orderTo(action: string, changes: Partial<WorkOrder> = {}): WorkO
 }
 
 /**
- * An order for a run of the workflow, in a folder of its own within `folder`.
+ * An order for a run of the workflow, in its own folder within `folder`.
  *
- * @param files its inputs, by the name of the param
+ * @param files its input files, by the name of the param
  */
 export async function orderOf(
   workflow: Workflow,
@@ -108,7 +108,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
-/** False also for a dead process that its parent has not yet collected. */
+/** False also for a dead process that its parent has not yet reaped. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

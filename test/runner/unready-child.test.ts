@@ -10,7 +10,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const runtime = join(root, 'node_modules/onnxruntime-node')
-/** A project with the package installed as npm does, its dependencies by links, and without onnxruntime-node. */
+/** A project with the package installed as by npm, its dependencies linked, and without onnxruntime-node. */
 const project = temporaryFolder()
 let modules: string
 
@@ -56,8 +56,8 @@ function host(runtime: RuntimeChoice, file = 'host.mjs'): Seen {
 const ready = { start: 'ok', healthBefore: { ok: true, problems: [] }, health: { ok: true } }
 
 /**
- * Refused at the start, with the remedy, as later jobs are; one that was there before and is run all the same ends at
- * once and is not worth another try.
+ * Expects that the start and later jobs are refused with the remedy, and that a job created before, which is still
+ * run, ends at once and is not retried.
  */
 function expectRefusal(seen: Seen, code: string, remedy: string): void {
   expect(seen.start).toMatchObject({ code, retryable: false, message: expect.stringContaining(remedy) })

@@ -93,7 +93,7 @@ export async function separateWith(
   >
 }
 
-/** Sees every run of a network before it happens. */
+/** Calls `see` before every run of a network. */
 export function watched(network: Network, see: (feeds: Record<string, Tensor>) => void): Network {
   return {
     ...network,
@@ -108,7 +108,7 @@ export function stereoNoise(sampleCount: number, seed = 1): Float32Array[] {
   return [noise(sampleCount, seed), noise(sampleCount, seed + 1)]
 }
 
-/** Tones on both sides and a beat, in which a fade, a step or a shift would show. */
+/** Tones on both sides and a beat, in which a fade, a step or a shift would be visible. */
 export function stereoMusic(sampleCount: number): Float32Array[] {
   const hiss = noise(sampleCount, 9)
   return [220, 331].map((hertz) => {
@@ -118,7 +118,7 @@ export function stereoMusic(sampleCount: number): Float32Array[] {
   })
 }
 
-/** What remains of planes without others. */
+/** The planes minus the other planes. */
 export function without(planes: readonly Float32Array[], others: readonly ArrayLike<number>[]): Float32Array[] {
   return planes.map((plane, channel) => plane.map((value, i) => value - others[channel]![i]!))
 }
@@ -134,7 +134,7 @@ export function worstDifference(found: ArrayLike<number>[], expected: ArrayLike<
   )
 }
 
-/** Largest second difference around the given samples, over that of the rest: large where a joint can be heard. */
+/** Largest second difference around the given samples, relative to that of the rest: large where a joint is audible. */
 export function kinkAt(plane: Float32Array, positions: number[], reach = 64): number {
   const bend = (i: number) => Math.abs(plane[i - 1]! - 2 * plane[i]! + plane[i + 1]!)
   let [near, elsewhere] = [0, 0]
@@ -145,7 +145,7 @@ export function kinkAt(plane: Float32Array, positions: number[], reach = 64): nu
   return near / elsewhere
 }
 
-/** By how much a track's vocals differ where it is `times` as quiet and they are amplified again. */
+/** Difference of a track's vocals when the track is `times` as quiet and its vocals are amplified again. */
 export async function differenceOfQuiet(
   model: LoadedModel,
   mixture: readonly Float32Array[],
@@ -158,7 +158,7 @@ export async function differenceOfQuiet(
   return worstDifference(scaled(quiet.vocals, times), vocals)
 }
 
-/** The largest sample of a model's output for silence. */
+/** The largest sample in a model's output for silence. */
 export async function loudestOfSilence(model: LoadedModel, sampleCount: number): Promise<number> {
   const silence = [new Float32Array(sampleCount), new Float32Array(sampleCount)]
   const { vocals, accompaniments } = await separateWith(model, silence)

@@ -20,7 +20,7 @@ interface Song {
 
 const folder = temporaryFolder()
 let song: Song
-/** Twelve seconds of it with a voice, for what does not depend on length. */
+/** Twelve seconds of the song with a voice, for tests independent of length. */
 let part: Song
 beforeAll(async () => {
   const [vocals, accompaniments] = await Promise.all(
@@ -89,7 +89,7 @@ describe('the model in the package, on a part of the demo song', () => {
   })
 })
 
-// Two kinds of music that it has never heard (HELD_OUT in training/mix.py).
+// Two kinds of music outside the training data (HELD_OUT in training/mix.py).
 describe('the model in the package, on recorded instrumental music', () => {
   it.skipIf(!existsSync(instrumental)).each([
     ['helland-orchestral-piano-rock', 0, -25],
@@ -149,7 +149,7 @@ function score(estimate: Float32Array[], truth: Float32Array[]): number {
   return comparison.scores().uSdr
 }
 
-/** Power of one over that of the other. */
+/** Power of the planes relative to that of the others, in dB. */
 function decibels(planes: Float32Array[], of: Float32Array[]): number {
   const power = (each: Float32Array[]) =>
     each.reduce((sum, plane) => sum + plane.reduce((part, value) => part + value * value, 0), 0)

@@ -25,11 +25,11 @@ const load = testNetworks()
 const fourStems = ['drums', 'bass', 'other', 'vocals']
 const demucsManifest = manifestOf('htdemucs', { stems: fourStems })
 
-/** A model whose vocals are the mixture times a gain of each channel. */
+/** A model whose vocals are the mixture times a gain per channel. */
 const gains = (left: number, right: number, samples?: number) =>
   shares([0, 0, 0, 0, 0, 0, left, right], { samples, channels: 2 })
 
-/** An estimate as a model gives it, in blocks of its own sizes. */
+/** An estimate in blocks of the given size, as from a model. */
 function member(vocals: Float32Array[], mixture: Float32Array[], step: number): SpectralMember {
   async function* blocks(): AsyncGenerator<StemBlock, void, void> {
     for (let from = 0; from < vocals[0]!.length; from += step) {
@@ -126,7 +126,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
     const members = () => given.map((wave) => member(wave, mixture(5000), 1000))
     const one = await combined(algorithm, members())
     const other = await combined(algorithm, members().reverse())
-    // A sum of floats depends on its order in the last digit.
+    // The last digit of a sum of floats depends on its order.
     expect(worstDifference(one.vocals, other.vocals)).toBeLessThan(algorithm.startsWith('avg') ? 1e-6 : 1e-12)
   })
 

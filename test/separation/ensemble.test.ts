@@ -23,7 +23,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const load = testNetworks()
 
-/** Gives a fixed share of the mixture too, by another architecture. */
+/** A model of another architecture that also gives a fixed share of the mixture. */
 const spectrum = (gain: number): OnnxGraph => ({
   inputs: [{ name: 'input', shape: ['batch', 4, 129, 40] }],
   outputs: [{ name: 'output', shape: ['batch', 4, 129, 40] }],
@@ -45,7 +45,7 @@ const instrumental = async (gain: number): Promise<LoadedModel> => ({
 })
 
 const scaledBy = (planes: Float32Array[], gain: number) => planes.map((plane) => plane.map((value) => gain * value))
-/** Without the muted lowest bins the two architectures would differ: a tone above them. */
+/** A tone above the muted lowest bins, in which the two architectures would differ. */
 const tone = (sampleCount: number) =>
   [0.5, 0.4].map((level) => Float32Array.from({ length: sampleCount }, (_, i) => level * Math.sin(0.9 * i)))
 const inner = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(500, -500))

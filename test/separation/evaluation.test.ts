@@ -12,7 +12,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 const rate = 8000
 const folder = temporaryFolder()
 
-/** Empty files of these names. */
+/** Creates empty files of these names. */
 async function files(name: string, paths: string[]): Promise<string> {
   for (const path of paths) {
     await mkdir(join(folder, name, path, '..'), { recursive: true })

@@ -30,7 +30,7 @@ interface Sizes {
 const shipped: Sizes = { samples: 343_980, bins: 2048 }
 const small: Sizes = { samples: 10_000, bins: 128 }
 
-/** Gains of each stem: on the wave, and on a bin of the spectrum. */
+/** Gains of each stem: on the wave, and on each bin of the spectrum. */
 interface Gains {
   wave: number[]
   bin?: (stem: number, bin: number) => number
@@ -76,7 +76,7 @@ function waveSpectrum(wave: Float64Array, { samples, bins }: Sizes): Complex[] {
   }))
 }
 
-/** And back: `_ispec`. */
+/** The inverse transform: `_ispec` of the reference implementation. */
 function spectrumWave(spectrum: Complex[], { samples, bins }: Sizes): Float64Array {
   const hop = bins / 2
   const scale = Math.sqrt(4 * hop)

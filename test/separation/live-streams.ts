@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { LiveStems } from '../../src/core/workflows/separation/live/live-mix.js'
 import { joined, maxDifference } from './tracks.js'
 
-/** The planes in blocks of these sizes, in turn. */
+/** Splits the planes into blocks of these sizes, in turn. */
 export async function* blocks(
   planes: Float32Array[],
   sizes: readonly number[] = [1024],
@@ -39,7 +39,7 @@ export function sumError(
   )
 }
 
-/** Longest step from one sample to the next, which a click exceeds. */
+/** Largest step from one sample to the next, which a click exceeds. */
 export function steepest(samples: Float32Array): number {
   let steepestStep = 0
   for (let i = 1; i < samples.length; i++)

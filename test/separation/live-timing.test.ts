@@ -9,7 +9,7 @@ import { separateLive } from '../../src/core/workflows/separation/live/separate-
 import { blocks, collect, steepest, sumError } from './live-streams.js'
 import { joined, maxDifference, noise, sine } from './tracks.js'
 
-/** A worker in this thread, with an architecture that needs no network: half of everything is vocals. */
+/** A worker in this thread, with an architecture without a network: half of everything is vocals. */
 function halfWorker(sampleRate: number, latencyMs = 1000): LiveWorker {
   const architecture: Architecture = {
     sampleRate,
@@ -44,7 +44,7 @@ function halfWorker(sampleRate: number, latencyMs = 1000): LiveWorker {
 }
 
 test('an hour takes no more memory than its first minute', async () => {
-  // Without a network, whose 14,000 runs would take half an hour; what keeps samples is all real.
+  // Without a network, whose 14,000 runs would take half an hour; everything that keeps samples is real.
   const sampleRate = 8000
   const second = noise(sampleRate)
   async function* hour() {
@@ -69,14 +69,14 @@ test('an hour takes no more memory than its first minute', async () => {
 describe('a machine that is too slow', () => {
   const sampleRate = 8000
 
-  /** A second of work, and of patience, passes when the test says so. */
+  /** A machine on which time, of work and of waiting, passes only when the test says so. */
   function slowMachine() {
     const worker = halfWorker(sampleRate)
     let now = 0
     let takenMs = 0
     const clock: Clock = {
       now: () => now,
-      // The work is done first, unless it takes longer than there is patience for.
+      // The work ends first, unless it takes longer than the wait.
       wait: async (milliseconds) => {
         if (milliseconds >= takenMs) return await new Promise(() => undefined)
         now += milliseconds
@@ -98,7 +98,7 @@ describe('a machine that is too slow', () => {
       worker: slow,
       clock,
       slowDown: () => void (takenMs = Infinity),
-      /** A minute in which nobody asks for anything. */
+      /** A minute without any request for samples. */
       pause: () => void (now += 60_000),
       recover() {
         takenMs = 0
@@ -126,7 +126,7 @@ describe('a machine that is too slow', () => {
     expect(sumError([plane], { parts, vocals, accompaniments })).toBeLessThan(1e-6)
     const late = parts.filter(({ isLate }) => isLate)
     const lateSamples = late.reduce((sum, { stems }) => sum + stems.vocals[0]!.length, 0)
-    // It was slow for ten seconds.
+    // The machine was slow for ten seconds.
     expect(lateSamples / sampleRate).toBeGreaterThan(8)
     expect(lateSamples / sampleRate).toBeLessThan(12)
     const silent = joined(late.map(({ stems }) => stems.vocals[0]!)).subarray(0.02 * sampleRate)

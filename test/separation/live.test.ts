@@ -11,7 +11,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 const rate = 44_100
 
 const folder = temporaryFolder()
-/** Its vocals are the mixture below 5.5 kHz. */
+/** A model whose vocals are the mixture below 5.5 kHz. */
 let lowPass: string
 beforeAll(async () => {
   lowPass = await writeModel(
@@ -20,7 +20,7 @@ beforeAll(async () => {
   )
 })
 
-/** Without deadlines: this machine may be busy. */
+/** Separates without deadlines, because this machine may be busy. */
 const separated = (source: LiveSource, options: Partial<StreamOptions> = {}) =>
   collect(separateStream(source, { sampleRate: rate, model: lowPass, whenLate: 'wait', ...options }))
 
@@ -81,7 +81,7 @@ describe('the stems of a stream', () => {
     const options = { model: 'embedded', latencyMs: 1000 }
     const change = await separated(blocks([both]), options)
     const none = await separated(blocks([quiet]), options)
-    // What a sample becomes is known once the latency has passed.
+    // Stems of a sample are fixed once the latency has passed.
     const known = 3 * rate
     expect(change.vocals[0]!.subarray(0, known)).toEqual(none.vocals[0]!.subarray(0, known))
     expect(change.vocals[0]!.subarray(rate, known).some((value) => value !== 0)).toBe(true)
@@ -102,7 +102,7 @@ describe('the stems of a stream', () => {
     const plane = noise(2 * rate)
     plane[rate] = NaN
     plane[rate + 1] = Infinity
-    // A network would make no number of it, for seconds around it.
+    // A network would turn this sample into NaN, for seconds around it.
     plane[rate + 2] = 1e30
     const { vocals, accompaniments } = await separated(blocks([plane]))
     expect(vocals[0]!.every(isFinite)).toBe(true)

@@ -19,7 +19,7 @@ import { maxDifference } from './tracks.js'
 
 const load = testNetworks()
 
-/** The network of the MDX family at a size of one's choice: `output = gain[bin] * input`. */
+/** A network of the MDX family with the given size: `output = gain[bin] * input`. */
 function mdxNetwork(bins: number, frameCount: number, gain: (bin: number) => number = () => 1): OnnxGraph {
   return {
     inputs: [{ name: 'input', shape: ['batch_size', 4, bins, frameCount] }],
@@ -50,9 +50,7 @@ async function model(
   return { manifest, networks: [await load(mdxNetwork(bins, frameCount, gain))] }
 }
 
-/**
- * What the architecture itself does to the spectrum: the lowest three bins and those above the network's are silent.
- */
+/** The architecture's own effect on the spectrum: the lowest three bins and those above the network's are silent. */
 const kept = (bins: number) => (bin: number) => (bin >= 3 && bin < bins ? 1 : 0)
 
 describe('the mdx architecture', () => {
@@ -72,7 +70,7 @@ describe('the mdx architecture', () => {
   )
 
   it.each(Object.entries(shipped))('returns a known stem at the true shapes of %s', async (_, sizes) => {
-    // For the first model two segments: the second one begins behind 4.3 s.
+    // Two segments for the first model: the second begins after 4.3 s.
     const sampleCount = sizes.nFft === 7680 ? 262_000 : 100_001
     const gain = (bin: number) => 0.25 + 0.5 * Math.cos(bin / 40) ** 2
     const masking = await model(sizes, {}, gain)

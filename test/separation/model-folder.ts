@@ -7,7 +7,7 @@ import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 /**
  * A network of waves that gives fixed shares of the mixture.
  *
- * @param gains of each stem, for both channels alike, or first for the left and then for the right one
+ * @param gains of each stem: one for both channels, or one for the left and one for the right channel
  */
 export function shares(gains: readonly number[], { samples = 7000, channels = 1 } = {}): OnnxGraph {
   const stems = gains.length / channels
@@ -19,7 +19,7 @@ export function shares(gains: readonly number[], { samples = 7000, channels = 1 
   }
 }
 
-/** Writes a model folder, which has the name of the model, as users have it. */
+/** Writes a model folder as users have it, which bears the name of the model. */
 export async function writeModelFolder(path: string, manifest: Manifest, graph: OnnxGraph): Promise<string> {
   const file = onnxModel(graph)
   const sha256 = createHash('sha256').update(file).digest('hex')

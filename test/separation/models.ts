@@ -5,7 +5,7 @@ import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 
 /**
  * A model folder of the embedded architecture around another network, with the embedded model's manifest where it
- * still fits; each bin is a band.
+ * still applies; each bin is a band.
  */
 export async function writeModel(
   folder: string,

@@ -30,7 +30,7 @@ describe.skipIf(python === undefined)(
       const seconds = 7
       const noise = stereoNoise(seconds * rate, 5)
       const [vocals, accompaniments] = [stereoMusic(seconds * rate), stereoNoise(seconds * rate, 11)]
-      // Each second has another error, of the level and of what leaks from the other stem.
+      // The error differs in each second, in level and in the leakage from the other stem.
       const found = vocals.map((plane, channel) =>
         plane.map((value, i) => {
           const second = Math.floor(i / rate)
@@ -65,7 +65,7 @@ describe.skipIf(python === undefined)(
         const sorted = sdr[stem].toSorted((a, b) => a - b)
         expect(Math.abs(scores[stem].cSdr - sorted[(seconds - 1) / 2]!)).toBeLessThan(0.01)
       }
-      // Scores far apart, so that another chunk would show.
+      // Scores far apart, so that a wrong chunk would be detected.
       expect(Math.max(...sdr.vocals) - Math.min(...sdr.vocals)).toBeGreaterThan(10)
     })
   },

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await writeFile(doubling, gainNetwork(2))
 })
 
-/** Band powers of frames that sound like a song: steep from low to high. */
+/** Band powers of frames that resemble a song: falling steeply from low to high. */
 const powers = (frames: number) => noise(4 * frames * 254).map((value, i) => value ** 2 * 10 ** (-(i % 254) / 50))
 
 const tensor = (dims: number[], data: Float32Array = new Float32Array(dims.reduce((a, b) => a * b))): Tensor => ({
@@ -30,7 +30,7 @@ const tensor = (dims: number[], data: Float32Array = new Float32Array(dims.reduc
   data: Float32Array.from(data),
 })
 
-/** From a copy of the code, in a folder that has no onnxruntime-node. */
+/** Opens a thread from a copy of the code, in a folder without onnxruntime-node. */
 async function openElsewhere(): Promise<typeof openNetworkThread> {
   const elsewhere = join(folder, 'elsewhere')
   const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -70,7 +70,7 @@ describe.each(['native', 'wasm'] as const)('a network in a thread: %s', (runtime
 
   it('takes runs in order and leaves the event loop free meanwhile', async () => {
     const thread = await openNetworkThread(embedded, { threads: 1, runtime })
-    // A second of work or so for each of the two.
+    // About a second of work for each of the two.
     const frames = runtime === 'wasm' ? 512 : 2560
     const settled: number[] = []
     const start = (index: number) =>
@@ -187,7 +187,7 @@ describe('an execution provider', () => {
     'falls back from %s to the CPU if it is not available, and the network says so',
     async (provider) => {
       const thread = await openNetworkThread(embedded, { threads: 1, provider })
-      // Whether CUDA is there depends on the machine; the others belong to one system each.
+      // Whether CUDA is available depends on the machine; the other providers belong to one system each.
       const isPossible = { cuda: true, coreml: process.platform === 'darwin', dml: process.platform === 'win32' }[
         provider
       ]

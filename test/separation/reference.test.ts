@@ -14,8 +14,8 @@ const hasSongs = existsSync(songs)
 const reference: { songs: Record<string, { vocals: number; accompaniments: number }>; tolerance_db: number } =
   JSON.parse(await readFile(join(embeddedModelFolder, 'model.json'), 'utf8')).reference
 
-// One whole song, the shortest, takes some 20 s: whole, because an error at a joint or an end would drown in an average
-// of excerpts that avoid both. All five take minutes and are asked for by name.
+// One whole song, the shortest, takes some 20 s: whole, because an error at a joint or an end would vanish in an
+// average of excerpts that avoid both. All five take minutes, so they run only on request.
 const chosen = process.env.STEMWORK_TEST_ALL_SONGS ? Object.keys(reference.songs) : ['potassium']
 
 const folder = temporaryFolder()

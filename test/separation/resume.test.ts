@@ -46,7 +46,7 @@ describe('a separation whose process is killed', () => {
     return { ...(await orderOf(workflow, { inputUrl: song }, folder, params)), checkpoint }
   }
 
-  /** A run from start to end, and one that is killed twice: their files are the same. */
+  /** The parts of a run that is killed twice, whose files must equal those of an uninterrupted run. */
   async function partsOfKilled(format: string): Promise<KeptPart[]> {
     const whole = await finish(await order([], { format }))
     const parts: KeptPart[] = []
@@ -63,17 +63,17 @@ describe('a separation whose process is killed', () => {
     'continues its %s files in another process, twice, the same to the byte',
     async (format) => {
       const parts = await partsOfKilled(format)
-      // Each part begins where the one before ends, so nothing was written twice.
+      // Each part begins where the previous one ends, so nothing was written twice.
       const indices = await Promise.all(parts.map(({ path, bytes }) => readFilesIndex(path, bytes)))
       expect(indices.length).toBeGreaterThanOrEqual(3)
       for (const [number, { segments, files }] of indices.entries()) {
         const before = number === 0 ? undefined : indices[number - 1]
         expect(segments).toBeGreaterThan(before?.segments ?? 0)
         expect(files.map(({ from }) => from)).toEqual(files.map(({ stem }) => fileOf(before, stem)?.bytes ?? 0))
-        // Their peaks likewise: they need not be found again.
+        // The same is true of their peaks, which need not be measured again.
         const peaksBefore = files.map(({ stem }) => fileOf(before, stem)?.peaks?.bytes ?? 0)
         expect(files.map(({ peaks }) => peaks?.from)).toEqual(peaksBefore)
-        // Two bytes for 512 samples, and a header.
+        // Two bytes per 512 samples, and a header.
         for (const { stem, peaks } of files) expect(peaks?.bytes, stem).toBeGreaterThan(24 + (2 * 44100) / 512)
       }
     },
@@ -83,7 +83,7 @@ describe('a separation whose process is killed', () => {
 
   it('continues at its last segment if the files are compressed, and they are the same to the byte', async () => {
     const parts = await partsOfKilled('flac')
-    // No segment was estimated twice after it was kept.
+    // No kept segment was estimated again.
     const kept: number[] = []
     for (const { path, bytes } of parts) {
       const { segments } = await readIndex(path, bytes)
@@ -93,19 +93,19 @@ describe('a separation whose process is killed', () => {
     expect(kept).toEqual(kept.map((_, index) => index))
   })
 
-  // One process for all that is not killed.
+  // One process for all runs that are not killed.
   const finisher = processRunner({ resolve: () => workflow, niceness: 0 })
   afterAll(() => finisher.close())
   function finish(work: WorkOrder, parts: KeptPart[] = []) {
     return finisher.run(work, options(work, parts, new AbortController().signal))
   }
 
-  /** At its first part: a second one may hold all the rest, and then the next process has nothing to keep. */
+  /** Kills at the first part: a second one may hold all the rest, so the next process would have nothing to keep. */
   async function killAtPart(work: WorkOrder, parts: KeptPart[]): Promise<void> {
     const runner = processRunner({ resolve: () => workflow, niceness: 0 })
     const kill = new AbortController()
     const count = parts.length
-    // Before the part is copied: the process would go on meanwhile, perhaps to the end.
+    // Before the part is copied: otherwise the process would continue meanwhile, perhaps to the end.
     const onPart = () => kill.abort(new Error('killed'))
     try {
       await expect(runner.run(work, options(work, parts, kill.signal, onPart))).rejects.toThrow('killed')
@@ -115,7 +115,7 @@ describe('a separation whose process is killed', () => {
     }
   }
 
-  /** Keeps the parts outside of the run's folder. */
+  /** Run options that keep the parts outside the run's folder. */
   function options(work: WorkOrder, parts: KeptPart[], signal: AbortSignal, onPart = () => {}) {
     const checkpoint: RunCheckpoint = {
       handBack: new AbortController().signal,
@@ -135,7 +135,7 @@ describe('a checkpoint of several passes', () => {
   const manifest = manifestOf('mdx', { stft: { nFft: 256, hop: 64 }, primary: 'vocals' })
   const tracks = [noise(60_000, 3), noise(60_000, 4)]
 
-  /** One model twice, once with a delay, in batches. */
+  /** Separates with one model twice, once with a delay, in batches. */
   async function separate(checkpoint: Checkpoint | undefined, fingerprint = 'same', stopAfter = Infinity) {
     const network = await load({
       inputs: [{ name: 'input', shape: ['batch', 4, 129, 40] }],
@@ -184,7 +184,7 @@ describe('a checkpoint of several passes', () => {
     return { out, runs }
   }
 
-  /** Keeps at every opportunity. */
+  /** A checkpoint that keeps a part at every opportunity. */
   function memory(parts: KeptPart[]): Checkpoint {
     return {
       parts: [...parts],
@@ -203,7 +203,7 @@ describe('a checkpoint of several passes', () => {
     }
   }
 
-  // Hundreds of thousands of numbers, which `toEqual` takes seconds to compare.
+  // Hundreds of thousands of numbers, for which `toEqual` takes seconds.
   const isSame = (one: number[], other: number[]) =>
     one.length === other.length && one.every((value, index) => value === other[index])
 
@@ -215,7 +215,7 @@ describe('a checkpoint of several passes', () => {
     const last = await separate(memory(parts))
     expect(isSame(last.out, whole.out)).toBe(true)
     expect(second.runs).toBeGreaterThan(0)
-    // At most the two segments in flight of each pass are done again, at each of the two deaths.
+    // Only the two segments in flight of each pass are repeated, at each of the two kills.
     expect(6 + 4 + last.runs).toBeLessThanOrEqual(whole.runs + 2 * 4 + 2)
     expect(last.runs).toBeLessThan(whole.runs)
   })

@@ -30,7 +30,7 @@ const small: Sizes = { bins: 65, frameCount: 121, hop: 28 }
 const one: Mask = () => [1, 0]
 const known: Mask = (bin) => [0.6 * Math.cos(bin / 9), 0.3 * Math.sin(bin / 4)]
 
-/** Gives the same complex mask whatever it hears, in one of the two layouts. */
+/** A network that gives the same complex mask for any input, in one of the two layouts. */
 function roformerNetwork(
   { bins, frameCount }: Sizes,
   mask: Mask,
@@ -56,7 +56,7 @@ function roformerNetwork(
 }
 
 async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?]): Promise<LoadedModel> {
-  // The shipped sizes are the defaults.
+  // Defaults are the sizes of released models.
   const fields = sizes === shipped ? {} : { stft: { hop: sizes.hop } }
   return {
     manifest: manifestOf('roformer', { stems: ['vocals'], ...fields }),
@@ -64,7 +64,7 @@ async function model(sizes: Sizes, ...network: [Mask, 'row' | 'frame', number?])
   }
 }
 
-/** The constant component is silent. */
+/** The separation in double precision; the constant component is silent. */
 const reference = (plane: Float32Array, { bins, hop }: Sizes, mask: Mask) =>
   maskTrack(plane, 2 * (bins - 1), hop, (bin) => (bin === 0 ? 0 : mask(bin)))
 

@@ -24,7 +24,7 @@ interface Sizes {
   bins: number
   frameCount: number
   hop: number
-  /** Samples of a segment: fewer than the frames have room for. */
+  /** Samples of a segment: fewer than its frames could hold. */
   samples: number
 }
 
@@ -52,12 +52,12 @@ function scnetNetwork({ bins, frameCount }: Sizes, gain: Gain): OnnxGraph {
 }
 
 async function model(sizes: Sizes, gain: Gain): Promise<LoadedModel> {
-  // The shipped sizes are the defaults.
+  // Defaults are the sizes of released models.
   const fields = sizes === shipped ? {} : { stft: { hop: sizes.hop }, segmentSamples: sizes.samples }
   return { manifest: manifestOf('scnet', { stems, ...fields }), networks: [await load(scnetNetwork(sizes, gain))] }
 }
 
-/** One segment in double precision: silence behind it, centred STFT with a rectangular window, gains, and back. */
+/** One segment in double precision: silence after it, centred STFT with a rectangular window, gains, the inverse. */
 function separateSegment(
   wave: Float64Array,
   { bins, frameCount, hop, samples }: Sizes,
@@ -74,7 +74,7 @@ function separateSegment(
   ).subarray(size / 2, size / 2 + samples)
 }
 
-/** A channel: normalized by the track, cut into segments of half overlap, joined by linear fades. */
+/** One channel: normalized by the track, cut into segments that overlap by half, joined by linear fades. */
 function separateChannel(
   mixture: Float32Array[],
   channel: number,

@@ -14,7 +14,7 @@ function scores(reference: Float32Array[], estimate: Float32Array[], blocks = [r
   return comparison.scores()
 }
 
-/** The reference with a tenth of its level added as an error of the given sign: exactly 20 dB. */
+/** The reference plus an error of a tenth of its level with the given sign: exactly 20 dB. */
 const tenthOff = (plane: Float32Array, sign = 1) => plane.map((value) => value * (1 + sign / 10))
 
 describe('stem scores', () => {

@@ -120,7 +120,7 @@ describe('separate', () => {
   it('loads the network once per process', async () => {
     const input = join(folder, 'warm.wav')
     await writeWav(input, [sine(10_000, 300, 44_100)], 44_100)
-    // A number of threads that no other test uses, so that the first call has to load.
+    // A number of threads that no other test uses, so that the first call has to load a network.
     const threads = 3
     const first = await separate(input, { outputs: inFolder('warm-1'), threads })
     const second = await separate(input, { outputs: inFolder('warm-2'), threads })

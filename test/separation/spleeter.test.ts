@@ -46,20 +46,18 @@ async function model(sizes: Sizes, ...gains: Gain[]): Promise<LoadedModel> {
   const { nFft, hop } = sizes
   const networks = []
   for (const gain of gains) networks.push(await load(spleeterNetwork(sizes, gain)))
-  // The shipped sizes are the defaults.
+  // Defaults are the sizes of released models.
   return { manifest: manifestOf('spleeter', sizes === shipped ? {} : { stft: { nFft, hop } }), networks }
 }
 
-/**
- * The share of the first of two magnitudes in the sum of squares; above the networks' bands the mean of the top ten.
- */
+/** The first magnitude's share of the sum of squares; above the networks' bands, the mean of the top ten. */
 function ratioMask({ bands }: Sizes, vocals: Gain, others: Gain): Gain {
   const share = (band: number) => vocals(band) ** 2 / (vocals(band) ** 2 + others(band) ** 2)
   const top = Array.from({ length: 10 }, (_, i) => share(bands - 1 - i)).reduce((sum, value) => sum + value, 0) / 10
   return (bin) => (bin < bands ? share(bin) : top)
 }
 
-/** Silence of `n_fft - hop` before the track and of a frame behind it, frames from the very start. */
+/** Frames from the very start, with silence of `n_fft - hop` before the track and of a frame after it. */
 function reference(plane: Float32Array, { nFft, hop }: Sizes, gain: Gain): Float64Array {
   const lead = nFft - hop
   const padded = new Float64Array(lead + Math.ceil((plane.length + nFft) / hop) * hop)
@@ -126,7 +124,7 @@ describe('the spleeter architecture', () => {
   it('has no step at the joints, even where neighbouring segments disagree', async () => {
     const { manifest, networks } = await model(small, all, all)
     let turn = 0
-    // The second network hears silence in every other segment, so the first one gets all of it.
+    // The second network gets silence in every other segment, so the first one gets the whole mixture.
     const moody = watched(networks[1]!, ({ x }) => turn++ % 2 === 0 && x!.data.fill(0))
     const tone = Float32Array.from({ length: 16_000 }, (_, i) => 0.5 * Math.sin(i / 10))
     const { vocals } = await separateWith({ manifest, networks: [networks[0]!, moody] }, [tone, tone])

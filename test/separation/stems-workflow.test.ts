@@ -15,7 +15,7 @@ import { temporaryFolder } from '../temporary-folder.js'
 const usual = stemsWorkflow({ format: '32f', threads: 1 })
 const workflow = usual
 const folder = temporaryFolder()
-/** Its child has loaded the network when the second test comes. */
+/** The runner's child has loaded the network before the second test. */
 const usualRunner = processRunner({ resolve: () => usual })
 afterAll(async () => {
   await usualRunner.close()
@@ -96,7 +96,7 @@ describe('the stems workflow', () => {
       const separate = async () =>
         run(runner, await order(path, 'run-', 600, own), { onProgress: (each) => void progress.push(each) })
       const first = await separate()
-      // Of the same size and time, so that the file counts as the one that was checked.
+      // Same size and time, so that the file counts as the checked one.
       await writeFile(weights, Buffer.alloc((await stat(weights)).size))
       await utimes(weights, checkedAt, checkedAt)
       const second = await separate()
@@ -111,7 +111,7 @@ describe('the stems workflow', () => {
         model: { name: 'tiny-band-unet-5' },
       })
       expect(progress.at(-1)).toEqual({ stage: 'draw', progress: 1 })
-      // The weights in the file are gone: the second run has those in memory.
+      // The file's weights are gone: the second run uses those in memory.
       expect(second.outputs.vocals!.bytes).toBe(first.outputs.vocals!.bytes)
       const vocals = await readAudio(first.outputs.vocals!.path)
       const accompaniments = await readAudio(first.outputs.accompaniments!.path)
@@ -209,7 +209,7 @@ describe('the stems workflow', () => {
       name: 'Karaoke',
       description: 'Only the accompaniments.',
       stems: ['accompaniments'],
-      // Small: WebAssembly takes seconds for the embedded one.
+      // A small network: WebAssembly takes seconds for the embedded one.
       model: await writeModel(
         join(folder, 'half'),
         maskNetwork(() => 0.5),

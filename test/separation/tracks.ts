@@ -15,14 +15,14 @@ export function noise(sampleCount: number, seed = 1): Float32Array {
 
 export function sine(sampleCount: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
   const samples = new Float32Array(sampleCount)
-  // Repetitions are copied: an hour of sines takes seconds to compute.
+  // Periods are copied, because an hour of sines takes seconds to compute.
   const period = Number.isInteger(hertz) ? Math.min(sampleRate, sampleCount) : sampleCount
   for (let n = 0; n < period; n++) samples[n] = level * Math.sin((2 * Math.PI * hertz * n) / sampleRate)
   for (let n = period; n < sampleCount; n *= 2) samples.copyWithin(n, 0, n)
   return samples
 }
 
-/** A stream of the planes in blocks of uneven sizes, as decoders give them. */
+/** A stream of the planes in blocks of uneven sizes, like those of decoders. */
 export function streamOf(channels: Float32Array[], sampleRate = 44_100): AudioStream {
   return {
     sampleRate,
@@ -81,7 +81,7 @@ export function maxDifference(a: Float32Array, b: Float32Array): number {
   return max
 }
 
-/** How far the difference of two signals lies below the second, in dB; `Infinity` if they are equal. */
+/** Level of the difference of two signals below the second, in dB; `Infinity` if they are equal. */
 export function decibelsAlike(found: Float32Array, expected: Float32Array): number {
   let [difference, power] = [0, 0]
   for (let i = 0; i < expected.length; i++) {

@@ -155,7 +155,7 @@ describe('the umx architecture', () => {
       noiseA.map((a, i) => 0.8 * a + 0.3 * noiseB[i]!),
       noiseA.map((a, i) => 0.2 * a - 0.6 * noiseB[i]!),
     ],
-    // Where the determinant of what is inverted is next to nothing of its terms.
+    // Inputs for which the determinant of the inverted matrix nearly vanishes.
     ['equal channels', noiseA, noiseA],
     ['steady tones in the middle', tones, tones],
     ['nearly parallel channels', noiseA, noiseA.map((a, i) => 0.999 * a + 0.001 * noiseB[i]!)],

@@ -100,7 +100,7 @@ const encoded = [
   'stereo.tta',
   'stereo.ac3',
 ]
-/** Without the index at their end, or as one single frame, these cannot be used in part. */
+/** Without their index at the end, or as a single frame, these files cannot be used in part. */
 const indivisible = new Set(['stereo.m4a', 'video.mp4', 'alac.m4a', 'stereo.tta'])
 
 describe('damaged audio', () => {
@@ -231,10 +231,10 @@ describe('length', () => {
       const stream = await openAudio(overstated, { maxSeconds: 600 })
       let sampleCount = 0
       for await (const block of stream.blocks) sampleCount += block.channels[0]!.length
-      // What the encoder added at the end is there, too: only the length would have told.
+      // The encoder's padding is included: only the length would have excluded it.
       expect(sampleCount).toBeGreaterThanOrEqual(channels[0]!.length)
       expect(sampleCount).toBeLessThan(channels[0]!.length + 2000)
-      // Files of one second: the others' lengths are those of a broadcast that was joined late, and of a track.
+      // Files of one second: the others have the lengths of a broadcast joined late, and of a track.
       if (/flac|mp3/.test(name)) expect(stream.warnings).toEqual([expect.stringMatching(/states a length of \d{4,}/)])
     },
   )
@@ -298,7 +298,7 @@ describe('giving up', () => {
   })
 })
 
-/** The file with a header, or a last page, that states some hours. */
+/** The file with a header, or a last page, that claims several hours. */
 function overstate(name: string, bytes: Buffer): Buffer {
   const samples = 5 * 3600 * 48_000
   if (name.endsWith('.flac')) bytes.writeUInt32BE(samples, 22)

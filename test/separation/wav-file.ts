@@ -7,14 +7,14 @@ export interface WavFileOptions {
   isExtensible?: boolean
   channelMask?: number
   outer?: 'RIFF' | 'RF64' | 'BW64'
-  /** Sizes to write instead of the true ones. */
+  /** Sizes to write in place of the true ones. */
   riffBytes?: number
   dataBytes?: number
   before?: [id: string, body: Buffer][]
   after?: [id: string, body: Buffer][]
 }
 
-/** The bytes of a WAV file, laid out by hand. */
+/** The bytes of a WAV file, laid out manually. */
 export function wavFile(options: WavFileOptions): Buffer {
   const {
     tag,

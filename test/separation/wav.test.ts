@@ -147,7 +147,7 @@ describe('writing WAV', () => {
     'a %s-bit file that is read and written again has the same samples, byte for byte',
     async (format, bits) => {
       const data = Buffer.alloc(65_536 * 2 * (bits / 8))
-      // For 16 bits every value that there is, in both channels.
+      // All possible 16-bit values, in both channels.
       for (let index = 0; index < 65_536 * 2; index++) {
         data.writeIntLE(
           (((index >> 1) - 32_768) * (bits === 24 ? 256 : 1)) | (bits === 24 ? index & 255 : 0),

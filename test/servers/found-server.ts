@@ -2,30 +2,30 @@ import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { describe, test } from 'vitest'
 
-/** A server that tests may use; `release` ends it if it was started for them. */
+/** A server for tests; `release` ends it if it was started for them. */
 export interface FoundServer {
   url: string
   release(): Promise<void>
 }
 
-/** Why there is no server. */
+/** The reason why there is no server. */
 export interface NoServer {
   missing: string
 }
 
-/** A private server of one test, which may be stopped, restarted and wiped. */
+/** A private server of one test, which can be stopped, restarted and wiped. */
 export interface PrivateServer {
   url: string
-  /** Ends at once, as in a crash, and serves again on the same address. */
+  /** Ends the server at once, as in a crash, and restarts it on the same address. */
   restart(): Promise<void>
-  /** Ends at once; `start` restarts it with what it had written. */
+  /** Ends the server at once; `start` restarts it with its written data. */
   kill(): Promise<void>
   start(): Promise<void>
-  /** Ends it and removes its files. */
+  /** Ends the server and removes its files. */
   release(): Promise<void>
 }
 
-/** The suite, or a skipped test that says why. */
+/** Defines the suite, or a skipped test that gives the reason. */
 export function describeWith<Servers extends Record<string, FoundServer | NoServer>>(
   name: string,
   servers: Servers,
@@ -39,7 +39,7 @@ export function describeWith<Servers extends Record<string, FoundServer | NoServ
     })
 }
 
-/** Asked once: a process that has run many files, and holds their memory, takes 20 ms to start another. */
+/** Results of look-ups: a process that has run many files, and holds their memory, takes 20 ms to start another. */
 const programs = new Map<string, boolean>()
 
 export function hasProgram(name: string): boolean {
@@ -57,7 +57,7 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Resolves once `attempt` does, for servers that can only be found ready by trying. */
+/** Resolves once `attempt` does, for servers whose readiness only an attempt can show. */
 export async function answering(attempt: () => Promise<unknown>, timeoutMs = 20_000): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs
   for (;;) {

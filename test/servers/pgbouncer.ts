@@ -5,7 +5,7 @@ import { answering, type FoundServer, freePort, hasProgram, type NoServer } from
 import { databaseOwner, ping } from './postgres.js'
 import { ServerProcess } from './server-process.js'
 
-/** PgBouncer before the given server, which gives each transaction any free one of its few connections. */
+/** PgBouncer in front of the given server, which gives each transaction any free one of its few connections. */
 export async function startPgBouncer(databaseUrl: string): Promise<FoundServer | NoServer> {
   const owner = databaseOwner()
   if (!hasProgram('pgbouncer') || owner === undefined) return { missing: 'no PgBouncer: put pgbouncer on the PATH' }

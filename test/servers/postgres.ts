@@ -8,12 +8,12 @@ import { madeOnce } from '../made-once.js'
 import { type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
 import { startServer } from './server-process.js'
 
-/** No socket: tests put proxies before the server, and change parts of its address. */
+/** A TCP address, not a socket: tests put proxies before the server, and change parts of its address. */
 const standardAddress = 'postgres://root@127.0.0.1:5432/test'
 
 /**
- * `DATABASE_URL`, else the server at the standard address, else one started for the caller. Shared: use a schema of
- * your own.
+ * The server of `DATABASE_URL`, else that at the standard address, else one started for the caller. Shared: use a
+ * separate schema.
  */
 export async function findPostgres(): Promise<FoundServer | NoServer> {
   const given = process.env.DATABASE_URL
@@ -29,7 +29,7 @@ export async function findPostgres(): Promise<FoundServer | NoServer> {
 }
 
 /**
- * A private server. It flushes nothing to the disk: confirmed writes survive the end of its processes, but no more.
+ * A private server. It never flushes to disk: confirmed writes survive the end of its processes, but nothing else.
  *
  * @param password of its user `test`. Default: no password is needed.
  */
@@ -46,7 +46,7 @@ export async function startPostgres(password?: string): Promise<PrivateServer | 
   const initialize = (folder: string, access: readonly string[]) =>
     runAs(owner, folder, 'initdb', ['-D', join(folder, 'data'), '-U', 'test', ...access, '-E', 'UTF8', '--no-sync'])
   if (password === undefined) {
-    // A copy takes a fifth of the processor time of making a new one.
+    // A copy takes a fifth of the CPU time of a new cluster.
     const made = madeOnce('postgres', (folder) => {
       if (owner.uid !== undefined) chownSync(folder, owner.uid, owner.gid ?? owner.uid)
       initialize(folder, ['-A', 'trust'])
@@ -89,7 +89,7 @@ interface Owner {
   gid?: number
 }
 
-/** Looked up once, as in `hasProgram`. */
+/** Cached, as in `hasProgram`. */
 let found: { owner: Owner | undefined } | undefined
 
 /** The user to run as: Postgres and its poolers refuse to be root. */

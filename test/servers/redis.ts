@@ -8,7 +8,7 @@ import { startServer } from './server-process.js'
 const program = ['redis-server', 'valkey-server'].find(hasProgram)
 
 /**
- * `REDIS_URL`, else the server at the standard address, else one started for the caller. Shared: use keys of your own.
+ * The server of `REDIS_URL`, else that at the standard address, else one started for the caller. Shared: use own keys.
  */
 export async function findRedis(): Promise<FoundServer | NoServer> {
   const given = process.env.REDIS_URL
@@ -25,7 +25,7 @@ export async function findRedis(): Promise<FoundServer | NoServer> {
   return await startRedis()
 }
 
-/** A private server without persistence: its data is gone when it stops. */
+/** A private server without persistence: its data is lost when it stops. */
 export async function startRedis(): Promise<PrivateServer | NoServer> {
   if (program === undefined) return { missing: 'no Redis: set REDIS_URL, or install redis-server' }
   const port = await freePort()

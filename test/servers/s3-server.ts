@@ -11,7 +11,7 @@ import { S3Error } from './s3/s3-error.js'
 import { type Credentials, verifySignature } from './s3/signature.js'
 import { element, elements, partsOf, textsOf, xmlDocument, type XmlText } from './s3/xml.js'
 
-/** A request as fault plans and tests see it. */
+/** A request for fault plans and tests. */
 export interface S3Request {
   method: string
   bucket: string
@@ -20,16 +20,16 @@ export interface S3Request {
   headers: IncomingMessage['headers']
 }
 
-/** What goes wrong with a request. */
+/** Faults of a request. */
 export type S3Fault =
-  /** 503 before anything is done. */
+  /** 503 before the request is handled. */
   | 'slow down'
   /** 403, as for a client without the permission. */
   | 'access denied'
   /** The connection ends before the request is handled, or afterwards, without an answer. */
   | 'cut before'
   | 'cut after'
-  /** The answer's body ends after so many bytes. */
+  /** The answer's body ends after this many bytes. */
   | { cutAfterBytes: number }
 
 export interface S3Server {
@@ -37,15 +37,15 @@ export interface S3Server {
   credentials: Credentials
   /** Requests with a valid signature, in order. */
   requests: S3Request[]
-  /** Called for each of them; there are no faults while it is undefined. */
+  /** Called for each of these requests; no faults while it is undefined. */
   fault?: (request: S3Request) => S3Fault | undefined
   /** The only region whose signatures are valid; undefined: any. */
   region?: string
-  /** Answers without the date, by which the SDK would correct the clock of its requests. */
+  /** Whether answers lack the date, by which the SDK would correct the clock of its requests. */
   hidesDate?: boolean
-  /** How the server treats If-None-Match on writes: `ignore` like old servers, `refuse` (501) like others. */
+  /** Handling of If-None-Match on writes: `ignore` like old servers, `refuse` (501) like others. */
   conditions: 'honour' | 'ignore' | 'refuse'
-  /** Sub-resources that the server answers with 501, like servers that lack them. */
+  /** Sub-resources that the server answers with 501, like servers without them. */
   lacks: Set<string>
   bucket(name: string): Bucket
   close(): Promise<void>
@@ -56,7 +56,7 @@ const knownQuery =
   /^(X-Amz-.*|x-id|x-amz-.*|list-type|prefix|max-keys|continuation-token|start-after|encoding-type|delete|uploads|uploadId|partNumber|key-marker|upload-id-marker|max-uploads|response-content-(type|disposition))$/
 
 /**
- * An S3 server of the test's own: strict where AWS is (signatures, digests, conditions, part sizes), with objects in a
+ * A test's own S3 server: as strict as AWS (signatures, digests, conditions, part sizes), with objects in a
  * temporary folder, so that large bodies pass through memory only in pieces.
  */
 export async function startS3Server(buckets: string[] = ['test']): Promise<S3Server> {
@@ -96,7 +96,7 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
       if (response.headersSent || response.destroyed) return void response.destroy()
       const { status, code, message } =
         error instanceof S3Error ? error : new S3Error(500, 'InternalError', String(error))
-      // The rest of a refused body must not be taken for the next request.
+      // The rest of a refused body must not be parsed as the next request.
       if (!request.complete) response.setHeader('connection', 'close')
       if (request.method === 'HEAD') return void response.writeHead(status).end()
       sendXml(response, element('Error', elements(element('Code', code), element('Message', message))), status)
@@ -281,7 +281,7 @@ function sendXml(response: ServerResponse, root: XmlText, status = 200): void {
   response.writeHead(status, { 'content-type': 'application/xml' }).end(xmlDocument(root))
 }
 
-/** The request is handled, and its answer is lost. */
+/** Handles the request, but loses its answer. */
 function cutAnswer(response: ServerResponse): void {
   response.writeHead = () => response
   response.end = () => response.destroy()

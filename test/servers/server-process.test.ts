@@ -19,7 +19,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A process that starts a server, which writes its process ID, and then does `next`. */
+/** A process that starts a server, which writes its process ID, and then runs `next`. */
 async function startOwner(next: string): Promise<{ serverId: number; directory: string; ended: Promise<unknown> }> {
   const directory = join(folder, 'server')
   const built = join(folder, 'owner.mjs')

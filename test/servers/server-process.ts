@@ -18,15 +18,15 @@ wait $!
 export interface ServerProgram {
   command: string
   args: readonly string[]
-  /** Its files. */
+  /** Folder of the server's files. */
   directory: string
-  /** Ends it at once. */
+  /** Signal that ends the server at once. */
   signal: 'QUIT' | 'KILL'
   /** The user to run as. Default: this one. */
   owner?: { uid?: number; gid?: number }
 }
 
-/** A server for tests. It and its files are removed as soon as this process ends, however that happens. */
+/** A server for tests. Server and files are removed as soon as this process ends, in whatever way. */
 export class ServerProcess {
   readonly #program: ServerProgram
   #shell: ChildProcess | undefined
@@ -44,7 +44,7 @@ export class ServerProcess {
     })
   }
 
-  /** Ends it at once, and keeps its files. */
+  /** Ends the server at once, and keeps its files. */
   async kill(): Promise<void> {
     const shell = this.#shell
     this.#shell = undefined

@@ -1,26 +1,26 @@
 import { connect, createServer, type Socket } from 'node:net'
 
 /**
- * A TCP proxy that disturbs its traffic. Its speciality is silence: connections stay open and what clients send is
+ * A TCP proxy that disturbs its traffic. Silence is its main fault: connections stay open and received data is
  * acknowledged, but nothing is ever answered.
  */
 export interface SilentProxy {
   /** The server's URL, with the proxy's address. */
   url: string
   /**
-   * From now on, or after so many more bytes of the server, nothing comes through: half-open connections, old and new
-   * ones. Resolves when the first connection has fallen silent.
+   * From now on, or after this many more bytes from the server, nothing passes: half-open connections, old and new.
+   * Resolves when the first connection has fallen silent.
    */
   silence(afterBytes?: number): Promise<void>
-  /** New connections get through again; those that fell silent stay silent. */
+  /** Lets new connections pass again; silenced ones stay silent. */
   speak(): void
-  /** Ends all connections at once, as a restart of the server does. */
+  /** Ends all connections at once, like a restart of the server. */
   cut(): void
   /** While true, connections are closed as soon as they are made: the server is down. */
   setAway(isAway: boolean): void
-  /** From now on every piece is delayed by so much, in both directions. */
+  /** Delays every further piece by this much, in both directions. */
   setDelay(delayMs: number): void
-  /** Connections that clients have opened so far. */
+  /** Number of connections opened by clients so far. */
   readonly accepted: number
   close(): Promise<void>
 }
@@ -68,7 +68,7 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
       upstream.destroy()
     })
     upstream.on('close', () => {
-      // As behind a dead router: not even the end of the connection gets through.
+      // As behind a dead router: not even the end of the connection passes.
       if (!isSilent && remaining > 0) towardsClient(() => client.destroy())
     })
   })
@@ -106,10 +106,7 @@ export async function startSilentProxy(target: string): Promise<SilentProxy> {
   }
 }
 
-/**
- * Does one thing after the other, each as late as `delayMs` says when it comes, at once as long as that is 0 and
- * nothing waits.
- */
+/** Runs actions in order, each delayed by `delayMs` at its arrival; at once while the delay is 0 and nothing waits. */
 function inOrder(delayMs: () => number): (act: () => void) => void {
   let waiting = 0
   let last = Promise.resolve()

@@ -4,7 +4,7 @@ import { wavFile } from '../separation/wav-file.js'
 import { startStemsService } from './stems-service.js'
 
 const seconds = 5
-/** The header of a 16-bit WAV result, whose lengths are known at the end. */
+/** The header of a 16-bit WAV result, whose length fields are known only at the end. */
 const headerBytes = 80
 
 test('a stem can be read while it is separated, and equals the result except for lengths in its header', async () => {

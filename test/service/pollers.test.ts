@@ -6,7 +6,7 @@ import { startStemsService } from './stems-service.js'
 
 test('500 clients poll at once while a song is separated: each is answered, and the song is done', async () => {
   const song = wavFile({ tag: 1, bits: 16, data: Buffer.alloc(16 * 4 * 44_100, 1) })
-  // As important as the clients, which take all the time that they can get.
+  // The same priority as the clients, which take all the CPU time that they can get.
   const settings = { dispatch: { niceness: 0 } }
   const service = await startStemsService((_request, response) => void response.end(song), settings)
   const { id: app } = await createApplication(service.engine.applications, { name: 'app' })

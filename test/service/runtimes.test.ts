@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { excerpt, startService } from '../cli/stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-// On WebAssembly a process compiles the runtime before its first job.
+// On WebAssembly, a process compiles the runtime before its first job.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const key = 'a-key-of-the-runtime-tests'
@@ -22,7 +22,7 @@ interface Job {
 
 type Ask = Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }
 
-/** Upload, job, its end, both downloads and the deletion; the job and the files. */
+/** Runs an upload, a job to its end, both downloads and the deletion; returns the job and the files. */
 async function separateAt(baseUrl: string): Promise<{ job: Job; files: Buffer[] }> {
   const headers = { authorization: key, 'content-type': 'application/json' }
   const ask = async <Answer>(path: string, { headers: more, ...init }: Ask = {}): Promise<Answer> => {
@@ -48,7 +48,7 @@ async function separateAt(baseUrl: string): Promise<{ job: Job; files: Buffer[] 
 describe('the whole service on each runtime', () => {
   const found: Record<string, Buffer[]> = {}
 
-  // One by the option, one by the environment: both must reach the child process.
+  // One runtime by the option, one by the environment: both must reach the child process.
   for (const [runtime, args, env] of [
     ['native', ['--runtime', 'native'], { STEMWORK_RUNTIME: 'wasm' }],
     ['wasm', [], { STEMWORK_RUNTIME: 'wasm' }],
@@ -59,7 +59,7 @@ describe('the whole service on each runtime', () => {
         const [, facts = ''] = await process.printed('stderr', /The workflow is ready\. (\{.*\})/)
         expect(JSON.parse(facts)).toMatchObject({ runtime })
         const { job, files } = await separateAt(baseUrl)
-        // It was chosen, so nothing is said of a faster one.
+        // The runtime was chosen, so no hint about a faster one is given.
         expect([job.details.runtime, job.details.runtimeHint]).toEqual([runtime, undefined])
         found[runtime] = files
       } finally {

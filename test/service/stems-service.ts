@@ -7,10 +7,10 @@ import { createEngine } from '../../src/create-engine.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 
-/** The engine as a host gets it, with the stems workflow in its real child process, and a file server on loopback. */
+/** The engine as hosts create it, with the stems workflow in its real child process, and a file server on loopback. */
 export interface StemsService {
   engine: JobEngine
-  /** Address of the file server, without a slash at the end. */
+  /** Address of the file server, without a trailing slash. */
   files: string
   /** Leftover files of running jobs. */
   scratch(): Promise<string[]>

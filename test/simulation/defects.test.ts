@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { firstViolation } from './first-violation.js'
 import { allRemedies, type Remedies } from './history.js'
 
-/** What the simulation says when a remedy is taken out. */
+/** Violations that the simulation reports when a remedy is removed. */
 const signs: Record<keyof Remedies, RegExp> = {
   takeOverGrace: /runs again on .*, though nothing but an outage happened/,
   runThroughOutages: /runs again on .*, though nothing but an outage happened/,

@@ -1,6 +1,6 @@
 import { type Remedies, runHistory } from './history.js'
 
-/** The first of so many histories, from this seed on, with a violation. */
+/** The first history with a violation, among `histories` that start with this seed. */
 export async function firstViolation(
   remedies: Remedies,
   { seed: first, histories }: { seed: number; histories: number },

@@ -1,4 +1,4 @@
-// Modules that the engine loads when it needs them: reading them takes real time.
+// Modules that the engine loads on demand: loading them would take real time.
 import '../../src/core/engine/dispatch/attempt/attempt.js'
 import '../../src/core/engine/fetch/guarded-fetch.js'
 import '../../src/core/engine/runner/execute.js'
@@ -19,15 +19,15 @@ import { type Network, remote, type SimulatedNode, World } from './world.js'
 export const leaseMs = 20_000
 const sweepIntervalMs = 10_000
 const jobsMs = 3_600_000
-/** Longer than three outages that follow each other so closely that no call is answered in between. */
+/** Longer than three outages in such quick succession that no call is answered in between. */
 const storageOutageMs = 300_000
 const year = 365 * 24 * 3_600_000
 
 /** Remedies against defects. If one is removed, the simulation must find its defect. */
 export interface Remedies {
-  /** Claims leave the jobs of others alone until these have had time to come back after an outage. */
+  /** Claims leave other workers' jobs alone until these workers have had time to return after an outage. */
   takeOverGrace: boolean
-  /** A run continues while the store is down. */
+  /** A run continues during a store outage. */
   runThroughOutages: boolean
   /** A batch is written in one step with its jobs. */
   batchWithJobs: boolean
@@ -35,7 +35,7 @@ export interface Remedies {
   endAbandoned: boolean
   /** Retention follows the store's clock. */
   storeTime: boolean
-  /** A job that no worker can take over no longer counts as running. */
+  /** A job that no worker can take over does not count as running any longer. */
   releaseLapsed: boolean
   /** A job whose claim was answered late runs only if no other worker has it. */
   checkLateClaims: boolean
@@ -59,7 +59,7 @@ interface Deployment {
 }
 
 /**
- * One history of a deployment of three nodes: what clients request, and what goes wrong, follow from the seed.
+ * One history of a deployment of three nodes: the seed decides the requests of clients and the faults.
  *
  * @returns violations, and a digest of everything that happened
  */
@@ -76,7 +76,7 @@ export async function runHistory(
     scheduleFaults(deployment)
     await world.pass(240_000)
     heal(deployment)
-    // Longer than any node stalls and any call hangs.
+    // Longer than any stall of a node and any hanging call.
     await world.pass(60_000)
     for (let left = 20; left > 0 && (await ledger.isOpen(deployment.store)); left--) await world.pass(60_000)
     await ledger.checkEnd(deployment.store)
@@ -106,12 +106,12 @@ async function deploy(world: World, remedies: Remedies): Promise<Deployment> {
   const nodes = ['ann', 'bob', 'eve'].map((name, index) => {
     const node = world.node(name)
     const jobs = withoutRemedies(remote(store, node, world, network), remedies)
-    // A newer version on one node writes a field that the others do not know.
+    // A newer version on one node writes a field unknown to the others.
     if (index === 1) Object.assign(jobs, { create: withFutureField(jobs.create) })
     Object.assign(jobs, { documents: remote(store.documents, node, world, network) })
     const workflow = textlessWorkflow('sim/any', ledger.stage(node))
     const rare = textlessWorkflow('sim/rare', ledger.stage(node))
-    // Only the first node can run the rare ones.
+    // Only the first node can run jobs of the rare workflow.
     const own = index === 0 ? [workflow, rare] : [workflow]
     const engine = world.on(
       node,
@@ -147,7 +147,7 @@ async function deploy(world: World, remedies: Remedies): Promise<Deployment> {
   return { world, ledger, store, network, nodes }
 }
 
-/** The store as code without some of the remedies would use it. */
+/** The store as used by code without some of the remedies. */
 function withoutRemedies(jobs: JobStore, remedies: Remedies): JobStore {
   const methods = (Object.keys(jobs) as (keyof JobStore)[]).map((name) => [name, jobs[name]])
   const plain = Object.fromEntries(methods) as unknown as JobStore
@@ -156,7 +156,7 @@ function withoutRemedies(jobs: JobStore, remedies: Remedies): JobStore {
   if (!remedies.releaseLapsed)
     plain.apply = async (id, change) => (change.kind === 'release' ? undefined : await apply(id, change))
   if (!remedies.checkLateClaims)
-    // A stage reports itself before its first heartbeat.
+    // Later heartbeats name a stage, because a stage reports itself before its first one.
     plain.apply = (id, change) => (change.kind === 'heartbeat' && !change.stage ? get(id) : apply(id, change))
   if (!remedies.storeTime) plain.time = async () => (await time(), Date.now())
   if (!remedies.endAbandoned)
@@ -173,7 +173,7 @@ function withFutureField(create: JobStore['create']): JobStore['create'] {
   return (job, options) => create({ ...job, ofTheFuture: { kept: true } } as JobRecord, options)
 }
 
-/** Submits, batches and cancels of clients, which repeat nothing. */
+/** Submissions, batches and cancellations of clients, which repeat nothing. */
 function scheduleRequests({ world, ledger, nodes, store }: Deployment): void {
   const { random } = world
   for (let n = 0; n < 8; n++) {
@@ -223,7 +223,7 @@ function scheduleRequests({ world, ledger, nodes, store }: Deployment): void {
   ledger.endedBefore(old.id, store)
 }
 
-/** One or two things that go wrong. */
+/** Schedules one or two faults. */
 function scheduleFaults({ world, network, nodes, ledger }: Deployment): void {
   const { random } = world
   const faults = {
@@ -255,7 +255,7 @@ function scheduleFaults({ world, network, nodes, ledger }: Deployment): void {
       })
       world.later(at + forMs, () => ledger.disturbed(node))
     },
-    /** Between two calls of the process. */
+    /** Freezes the process between two of its calls. */
     freezeAtAnswer(at: number) {
       const { node } = random.pick(nodes)
       world.later(at, () => {

@@ -7,7 +7,7 @@ import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import type { StageContext } from '../../src/core/engine/workflow/workflow.js'
 import type { SimulatedNode, World } from './world.js'
 
-/** What its application may submit on the day of a history. */
+/** Number of jobs that the metered application may submit on the day of a history. */
 export const meteredJobs = 1
 
 interface Run {
@@ -21,11 +21,11 @@ export interface Seen {
   successes: number
   cancels: number
   batches: number
-  /** Submits beyond the quota. */
+  /** Submissions refused beyond the quota. */
   refusals: number
 }
 
-/** What may happen to jobs and batches, stated independently of the engine, and what did happen. */
+/** Rules for jobs and batches, stated independently of the engine, and a record of events. */
 export class Ledger {
   readonly violations: string[] = []
   readonly #world: World
@@ -38,7 +38,7 @@ export class Ledger {
   readonly #purged = new Set<string>()
   readonly #announced = new Map<string, Set<string>>()
   readonly #seen: Seen = { runs: 0, takeOvers: 0, successes: 0, cancels: 0, batches: 0, refusals: 0 }
-  /** When a node was disturbed: dead, frozen, or cut off from the store. */
+  /** Times at which a node was disturbed: dead, frozen, or cut off from the store. */
   readonly #disturbed = new Map<SimulatedNode, number[]>()
 
   constructor(world: World, jobsMs: number) {
@@ -46,7 +46,7 @@ export class Ledger {
     this.#jobsMs = jobsMs
   }
 
-  /** What happened, so that a test can tell whether anything did. */
+  /** Counts of events, so that a test can tell whether anything happened. */
   get seen(): Readonly<Seen> {
     return this.#seen
   }
@@ -71,21 +71,21 @@ export class Ledger {
     this.#disturbed.set(node, [...(this.#disturbed.get(node) ?? []), this.#world.now])
   }
 
-  /** A job that has just ended, in the store. */
+  /** Adds a job that has just ended to the store. */
   endedBefore(id: string, store: JobStore): void {
     const end = { status: 'SUCCEEDED' as const, completedAt: this.#world.now, outputs: null }
     void store.create(sampleJob({ id, app: 'old', ...end }))
     this.#accepted.add(id)
   }
 
-  /** What a stage does on a node. */
+  /** Returns what a stage does on a node. */
   stage(node: SimulatedNode) {
     return async ({ jobId, signal }: StageContext, seconds: number) => {
       const earlier = this.#runs.get(jobId) ?? []
       const last = earlier.at(-1)
       this.#seen.runs++
       if (last && last.node !== node) this.#seen.takeOvers++
-      // Another run is allowed only if something happened to the node of the previous one, and only to it.
+      // Another run is allowed only if the previous run's node was disturbed; an outage is no reason.
       if (last && !this.#wasDisturbed(last))
         this.#violated(
           `${jobId} runs again on ${node.name}, though nothing but an outage happened to ${last.node.name}`,
@@ -95,7 +95,7 @@ export class Ledger {
     }
   }
 
-  /** The store, each of whose changes is judged. */
+  /** The store, with a check of each of its changes. */
   watching(store: JobStore): JobStore {
     const { apply, claim, purge, documents } = store
     return {
@@ -128,7 +128,7 @@ export class Ledger {
     }
   }
 
-  /** Whether something that was promised is not done yet. */
+  /** Whether an accepted job or batch has not ended yet. */
   async isOpen(store: JobStore): Promise<boolean> {
     for (const id of this.#accepted) {
       const job = await store.get(id)
@@ -142,7 +142,7 @@ export class Ledger {
     return !isTerminal(job) && (isServed || this.#canceled.has(job.id))
   }
 
-  /** After everything is well again: all that was promised is done. */
+  /** After all faults have ended: everything accepted must have ended. */
   async checkEnd(store: JobStore): Promise<void> {
     for (const id of this.#accepted) {
       const job = await store.get(id)

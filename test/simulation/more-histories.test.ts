@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { firstViolation } from './first-violation.js'
 import { allRemedies } from './history.js'
 
-/** Behind those that continuous integration makes on the same day. */
+/** Seeds beyond those that continuous integration uses on the same day. */
 const seed = Math.floor(Date.now() / 86_400_000) * 100_000 + 10_000
 const histories = 2000
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { firstViolation } from './first-violation.js'
 import { allRemedies, runHistory } from './history.js'
 
-/** A day is a seed; STEMWORK_SIMULATION_SEED runs one history again, the one that a failure names. */
+/** The day is the seed; STEMWORK_SIMULATION_SEED repeats the history that a failure names. */
 const replayed = process.env.STEMWORK_SIMULATION_SEED
 const seed = replayed === undefined ? Math.floor(Date.now() / 86_400_000) * 100_000 : Number(replayed)
 const histories = replayed === undefined ? Number(process.env.STEMWORK_SIMULATION_HISTORIES ?? 200) : 1

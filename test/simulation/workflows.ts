@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
-/** A workflow without files, which works for as many seconds as its params say. */
+/** A workflow without files that works for as many seconds as its params request. */
 export function textlessWorkflow(id: string, run: (context: StageContext, seconds: number) => Promise<void>): Workflow {
   return defineWorkflow({
     id,

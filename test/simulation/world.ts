@@ -4,14 +4,14 @@ import { syncBuiltinESMExports } from 'node:module'
 import timersPromises from 'node:timers/promises'
 import { StemworkError } from '../../src/core/engine/errors.js'
 
-/** A process of the simulation. All that it does, it does under its own clock. */
+/** A simulated process. Everything it does uses its own clock. */
 export interface SimulatedNode {
   name: string
-  /** What its date is ahead of the world's. */
+  /** Offset of its date from the world's. */
   skewMs: number
   isDead: boolean
   isFrozen: boolean
-  /** What should have happened to it while it stood still. */
+  /** Events that were due while it was frozen. */
   postponed: (() => void)[]
 }
 
@@ -44,19 +44,19 @@ export function randomFrom(seed: number) {
 export type Random = ReturnType<typeof randomFrom>
 
 /**
- * A world with a clock of its own: timers, dates and random values of everything that runs inside come from it. One
- * thing happens at a time, in an order that only the seed decides.
+ * A world with its own clock: timers, dates and random values of all code inside come from it. One event happens at a
+ * time, in an order that depends only on the seed.
  */
 export class World {
   readonly random: Random
-  /** Whose code runs. All that follows from a happening, without time passing, is done before the next one. */
+  /** The node whose code runs. All that follows from an event without time passing is done before the next event. */
   #here: SimulatedNode | undefined
   #now = 0
   #order = 0
   #ids = 0
   readonly #happenings: Happening[] = []
   #trace = 0
-  /** What was asked of the real world. Whoever catches the error must not hide it. */
+  /** Calls to the real world. Code that catches the error must not hide the call. */
   readonly escapes: string[] = []
 
   constructor(seed: number) {
@@ -72,7 +72,7 @@ export class World {
     return this.#here
   }
 
-  /** The same for two histories in which the same happened, at the same times and in the same order. */
+  /** Equal for two histories with the same events, at the same times and in the same order. */
   get trace(): number {
     return this.#trace
   }
@@ -87,17 +87,17 @@ export class World {
     return { name, skewMs: 0, isDead: false, isFrozen: false, postponed: [] }
   }
 
-  /** Begins something on a node. */
+  /** Begins work on a node. */
   on<Result>(node: SimulatedNode, work: () => Result): Result {
     this.#here = node
     return work()
   }
 
-  /** @param node to whom it happens; without one, to the world */
+  /** @param node on which it happens; without a node, in the world */
   later(delayMs: number, act: () => void, node?: SimulatedNode): Happening {
     const happening = { at: this.#now + Math.max(0, delayMs), order: this.#order++, node, act, isOff: false }
     let index = this.#happenings.length
-    // A heap: the first is the next.
+    // A heap: its first entry is the next event.
     this.#happenings.push(happening)
     while (index > 0) {
       const parent = (index - 1) >> 1
@@ -122,7 +122,7 @@ export class World {
     return new Promise((resolve) => this.later(ms, resolve))
   }
 
-  /** Lets so much time pass. */
+  /** Lets the given time pass. */
   async pass(ms: number): Promise<void> {
     const until = this.#now + ms
     for (let next = this.#happenings[0]; next && next.at <= until; next = this.#happenings[0]) {
@@ -147,7 +147,7 @@ export class World {
     return await work
   }
 
-  /** Puts the world in the place of the real one. @returns what puts that back */
+  /** Replaces the real world with this one. @returns restores the real world */
   enter(): () => void {
     const [real, performanceNow, dateNow] = [{ ...pickTimers() }, performance.now, Date.now]
     const { setTimeout: realWait } = timersPromises
@@ -218,7 +218,7 @@ export class World {
       })
     })
 
-  /** The simulated workflows read and write no file; a node only looks whether it could. */
+  /** The simulated workflows neither read nor write files; a node only checks whether it could. */
   #noFiles(): Partial<typeof files> {
     const refuse = (name: string) => () => {
       this.escapes.push(`the simulation has no files for ${name}`)
@@ -259,23 +259,23 @@ function pickTimers() {
   return { setTimeout, setInterval, clearTimeout, clearInterval }
 }
 
-/** When all that follows from the last happening, without time passing, has happened. */
+/** Resolves once everything that follows from the last event, without time passing, has happened. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 export interface Network {
-  /** Who reaches the store: not a node that is cut off, nobody during an outage. */
+  /** Whether the node cannot reach the store: it is cut off, or there is an outage. */
   isCut(node: SimulatedNode): boolean
-  /** Whether calls hang where it is cut, instead of failing at once. */
+  /** Whether calls hang when the node is cut off, instead of failing at once. */
   hangs: boolean
-  /** Share of calls whose answer is lost, and of those whose request is lost. */
+  /** Share of calls that lose their answer, and of calls that lose their request. */
   losses: number
   onAnswer(node: SimulatedNode): void
 }
 
-/** Long enough for Postgres to give up a call that hangs. */
+/** Long enough for Postgres to give up a hanging call. */
 const callTimeoutMs = 20_000
 
-/** The object's methods as a node reaches them: over a network that delays, loses and cuts. */
+/** The object's methods over a network that delays, loses and cuts a node's calls. */
 export function remote<Port extends object>(port: Port, node: SimulatedNode, world: World, network: Network): Port {
   const { random } = world
   const call = (method: (...given: unknown[]) => Promise<unknown>, given: unknown[], name: string) =>
@@ -287,7 +287,7 @@ export function remote<Port extends object>(port: Port, node: SimulatedNode, wor
       const arrive = () => {
         if (network.isCut(node)) {
           if (!network.hangs) world.later(1, fail, node)
-          // What hangs is delivered when the network is back, as by TCP, or never.
+          // A hanging call is delivered when the network is back, as by TCP, or never.
           else if (random.chance(0.5)) world.later(1000, arrive)
           return
         }

@@ -60,7 +60,7 @@ test('the failures that the test names occur in its steps, and the job continues
   const inputs = { inputUrl: Buffer.from('hello') }
   const run = await runWorkflow(shout, { inputs, failures: { read: ['kill'], loud: [new Error('disk full'), 'kill'] } })
   expect(run).toMatchObject({ status: 'SUCCEEDED', waitedMs: 8 * day + 5_000 })
-  // The first try of each was not made: what it would do did not happen.
+  // The first try of each step was suppressed, so its effects did not happen.
   expect(ran).toEqual(['read', 'loud'])
   expect(run.steps.map(({ name, state, attempts }) => [name, state, attempts])).toEqual([
     ['read', 'done', 1],

@@ -14,7 +14,7 @@ function open(...options: Parameters<typeof textWorkflow>) {
   return { engine, submit }
 }
 
-/** The engine as `waitForJob` sees it, with the number of its listeners. */
+/** The engine's interface for `waitForJob`, with the number of its listeners. */
 function counted(engine: ReturnType<typeof createTestEngine>) {
   const counts = { listeners: 0, looks: 0 }
   const seen: Parameters<typeof waitForJob>[0] = {

@@ -33,7 +33,7 @@ export async function use(file: Blob, signal: AbortSignal): Promise<void> {
   expectType<boolean>()(StemworkError.is(new Error()))
 }
 
-// The types of the Web Audio API are those of the page's project, which this one has not.
+// This project lacks the types of the Web Audio API, which the page's project has.
 export async function live(
   context: Parameters<typeof createLiveNode>[0],
   source: ReadableStream<Float32Array[]>,

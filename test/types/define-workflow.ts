@@ -10,7 +10,7 @@ interface File {
 
 const text = { fileName: 'text.txt', contentType: 'text/plain' }
 
-// Params, inputs and outputs have the types and names that the definition gives them.
+// Params, inputs and outputs have the types and names of the definition.
 const named: Workflow = defineWorkflow({
   id: 'service/mix',
   name: 'Mix',
@@ -31,7 +31,7 @@ const named: Workflow = defineWorkflow({
         expectType<number>()(params.gain)
         expectType<'wav' | 'mp3'>()(params.format)
         expectType<File>()(inputs.firstUrl)
-        // A param that may be left out has no file then.
+        // An optional param may have no file.
         expectType<File | undefined>()(inputs.secondUrl)
         expectType<string>()(outputPath('mix'))
         expectType<AbortSignal>()(signal)
@@ -52,7 +52,7 @@ const named: Workflow = defineWorkflow({
 })
 expectType<readonly string[]>()(named.inputs)
 
-// One input of the usual name, and outputs that depend on the params.
+// One input with the usual name, and outputs that depend on the params.
 defineWorkflow({
   id: 'service/peaks',
   name: 'Peaks',
@@ -78,7 +78,7 @@ defineWorkflow({
   ],
 })
 
-// Outputs that are known only when it runs: any name may be asked for.
+// Outputs known only at run time: any name is accepted.
 const stems: Record<string, typeof text> = {}
 defineWorkflow({
   id: 'service/any',
@@ -89,7 +89,7 @@ defineWorkflow({
   stages: [{ name: 'run', run: async ({ outputPath }) => void outputPath('drums') }],
 })
 
-// No inputs at all.
+// A workflow without inputs.
 defineWorkflow({
   id: 'service/none',
   name: 'None',
@@ -108,7 +108,7 @@ defineWorkflow({
   ],
 })
 
-// A stage that is written apart says what it needs.
+// A separately written stage declares its needs.
 async function write({ params, outputPath }: StageContext<{ gain: number }, string, 'text'>): Promise<void> {
   expectType<number>()(params.gain)
   outputPath('text')
@@ -141,7 +141,7 @@ defineWorkflow({
   stages: [{ name: 'run', run: async () => {} }],
 })
 
-// A program as a stage knows the names and params of its workflow.
+// A program used as a stage knows the names and params of its workflow.
 defineWorkflow({
   id: 'service/program',
   name: 'Program',

@@ -1,6 +1,6 @@
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 
-/** `expectType<Expected>()(value)` compiles only when the value is of exactly that type; `any` is not. */
+/** Makes `expectType<Expected>()(value)` compile only if the value has exactly that type, and not `any`. */
 export function expectType<Expected>() {
   return <Actual>(value: Actual, ...same: Same<Actual, Expected> extends true ? [] : [never]): void =>
     void [value, same]

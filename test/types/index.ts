@@ -120,7 +120,7 @@ composeWorkflow({ id: 'a', name: 'A', description: '', steps: {}, outputs: { rep
 // @ts-expect-error: not a format
 transcodeWorkflow({ format: 'ogg' })
 
-// Old names say the new ones.
+// Old names give the new ones in their types.
 expectType<"Renamed: inlineRunner of 'stemwork/testing'">()(inlineRunner)
 expectType<"Renamed: memoryQueue of 'stemwork/memory'">()(localQueue)
 expectType<'Renamed: stemsWorkflow({ stems: 4 })'>()(stems4Workflow)
@@ -131,7 +131,7 @@ expectType<"Renamed: the type of this name of 'stemwork/adapter'">()(order)
 // @ts-expect-error: it does not compile
 localQueue()
 
-// The configuration file of the command line.
+// The command line's configuration file.
 export const configuration = {
   port: 9000,
   console: true,

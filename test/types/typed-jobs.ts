@@ -13,7 +13,7 @@ import { createTestEngine } from 'stemwork/testing'
 import { z } from 'zod'
 import { expectType } from './expect-type.js'
 
-// What a submission and a client know of the workflows that `createEngine` was given.
+// Types that a submission and a client derive from the workflows given to `createEngine`.
 
 const report = { fileName: 'report.json', contentType: 'application/json' }
 const loudness = defineWorkflow({
@@ -84,9 +84,7 @@ export async function submit(): Promise<void> {
   await engine.submit({ app: 'me', workflow: 'service/stems-4', params: { inputUrl } })
 }
 
-/**
- * Without a word of the host the engine has the workflow of the package, and a test's engine those that it is given.
- */
+/** Without any `workflows`, the engine has that of the package, and a test's engine has those that it is given. */
 export async function others(): Promise<void> {
   await createEngine({ limits: { maxAudioSeconds: 60 } }).submit({
     app: 'me',
@@ -98,7 +96,7 @@ export async function others(): Promise<void> {
   await createTestEngine({ workflows: [tidy] }).submit({ app: 'me', workflow: 'service/tidy', params: { days: 'all' } })
 }
 
-/** What the compiler cannot know is checked when it runs, as ever. */
+/** Values unknown to the compiler are still checked at run time. */
 export async function untyped(workflow: string, params: Record<string, unknown>, loaded: Workflow[]): Promise<void> {
   await engine.submit({ app: 'me', workflow, params })
   await createEngine({ workflows: loaded }).submit({ app: 'me', workflow: 'service/any', params: { any: 1 } })
@@ -131,7 +129,7 @@ export async function request(id: string): Promise<void> {
     expectType<string | undefined>()(separated.result.vocalsPeaks)
     await client.download(separated.result.accompaniments)
   }
-  // An id alone may be that of any of them.
+  // A plain id may belong to a job of any workflow.
   const any = await client.getJob(id)
   expectType<'service/loudness' | 'service/tidy' | 'service/stems-vocals-accompaniment'>()(any.workflow.id)
   if (any.result && 'vocals' in any.result) expectType<string>()(any.result.vocals)

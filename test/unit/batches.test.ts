@@ -27,11 +27,11 @@ import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { recordingLogger, testEngine, textWorkflow } from '../engine/harness.js'
 
 const start = 1_700_000_000_000
-// Only the date: the messages go over real sockets.
+// Only the date is faked: the messages use real sockets.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'], now: start }))
 afterEach(() => void vi.useRealTimers())
 
-/** A receiver that answers with one status after the other; the last repeats. */
+/** A receiver that answers with these statuses in turn; the last one repeats. */
 async function receiver(...statuses: number[]) {
   const messages: { id: string; data: unknown }[] = []
   const server = createServer((request, response) => {
@@ -74,7 +74,7 @@ function batches(changes: Partial<JobStore> = {}, settings: Parameters<typeof te
       all.add({ app: 'a', name: 'b', webhook: null, request: null, jobs: [sampleJob(place)], ...fields }, limits),
     look: () => all.look(place),
     status: () => all.status('a', 'b'),
-    /** Ends the next job, or all. */
+    /** Ends the next `count` jobs, or reports their progress. */
     async run(count = 1, progress?: number) {
       for (let n = 0; n < count; n++) {
         const job = await jobs.claim({ owner: 'w', leaseMs: 1000 })
@@ -116,7 +116,7 @@ describe('the record of a batch', () => {
     const id = repeatedId('a', 'k', 0)
     const digest = hash('sha256', '["batch","a","k",0]')
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/)
-    // All but the two digits that name the version and the variant.
+    // All digits except the two for version and variant.
     const digits = id.replaceAll('-', '')
     expect(digits).toBe(`${digest.slice(0, 12)}8${digest.slice(13, 16)}a${digest.slice(17, 32)}`)
     const others = [
@@ -151,7 +151,7 @@ describe('the record of a batch', () => {
     let batch = sample
     const message = { id: 'm', url: 'u', event: 'batch.ended' }
     for (let now = 1; now <= 300; now++) {
-      // Some databases keep the keys in an order of their own.
+      // Some databases store the keys in another order.
       const shuffled = Object.fromEntries(
         Object.entries(batch.requests).toSorted(([one], [other]) => (one < other ? -1 : 1)),
       )
@@ -160,7 +160,7 @@ describe('the record of a batch', () => {
     }
     expect(Object.values(batch.requests).map(({ at }) => at)).toEqual(Array.from({ length: 100 }, (_, n) => 201 + n))
     expect(batch.deliveries.map(({ occurredAt }) => occurredAt)).toEqual(Array.from({ length: 20 }, (_, n) => 281 + n))
-    // Of equal times, the new one stays.
+    // Among equal times, the new request is kept.
     expect(withRequest({ ...batch }, { key: 'new', digest: 'd' }, 201).requests).toHaveProperty('new')
   })
 
@@ -331,7 +331,7 @@ describe('adding to a batch', () => {
     expect(await all.tend()).toBe(1)
     await add()
     after(12_000)
-    // The message is of the end that was announced, whatever was added since.
+    // The message is about the announced end, whatever was added since.
     expect(await all.tend()).toBe(1)
     expect(messages.map(({ data }) => data)).toMatchObject([{ total: 2 }, { total: 2, counts: { SUCCEEDED: 2 } }])
   })
@@ -364,7 +364,7 @@ describe('adding to a batch', () => {
     const request = { key: 'k', digest: 'd' }
     const given = [sampleJob({ app: 'a', batchName: 'b' })]
     await jobs.createAll(given, {})
-    // The jobs exist, so this is a repetition.
+    // The jobs exist, so this request is a repetition.
     expect(await add({ request, jobs: given })).toBeUndefined()
     expect((await stored())?.requests).toEqual({ k: { digest: 'd', made: true, at: start } })
     expect(await add({ request })).toBeUndefined()
@@ -422,7 +422,7 @@ describe('adding to a batch', () => {
     })
     await expect(add()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     expect(writes).toBe(20)
-    // A batch that does not exist yet is made by one process only.
+    // Only one process creates a batch that does not exist yet.
     expect(new Set(versions)).toEqual(new Set([0]))
     writes = 0
     losses = 19
@@ -447,7 +447,7 @@ describe('the end of a batch', () => {
     await look()
     const written = await jobs.documents.get(batchKind, batchKey('a', 'b'))
     expect(written?.value).toMatchObject({ endedAt: start + 5, deliveries: [] })
-    // Another look changes nothing.
+    // Another check changes nothing.
     after(5)
     await look()
     expect((await jobs.documents.get(batchKind, batchKey('a', 'b')))?.version).toBe(written?.version)
@@ -504,7 +504,7 @@ describe('the end of a batch', () => {
     await run()
     await look()
     const end = await version()
-    // It waited again, and has ended meanwhile.
+    // The batch was reopened, and has ended again meanwhile.
     await all.reopen({ app: 'a', batchName: 'b' })
     expect(await version()).toBe(end)
     await jobs.create(sampleJob({ app: 'a', batchName: 'b' }))
@@ -578,7 +578,7 @@ describe('the message about the end of a batch', () => {
     expect(await all.tend()).toBe(1)
     expect(await delivery()).toMatchObject({ attempts: 1, outcome: 'pending', lastStatus: 500 })
     expect((await delivery())?.nextAttemptAt).toBeGreaterThanOrEqual(start + 10_000)
-    // Up to a fifth later.
+    // The delay is extended by up to a fifth.
     expect((await delivery())?.nextAttemptAt).toBeLessThanOrEqual(start + 12_000)
     after(9_999)
     expect(await all.tend()).toBe(0)
@@ -648,7 +648,7 @@ describe('the message about the end of a batch', () => {
     const value = { ...sample, endedAt: start, deliveries: [delivery] }
     await jobs.documents.put({ kind: batchKind, key: batchKey('a', 'b'), value, ttlMs: 1000, dueInMs: 0 })
     expect(await all.tend()).toBe(0)
-    // The machine stood still.
+    // The machine was suspended.
     time = start + 50
     expect(await all.tend()).toBe(1)
     expect((await stored())?.deliveries).toMatchObject([{ outcome: 'delivered' }])
@@ -696,7 +696,7 @@ describe('the message about the end of a batch', () => {
     await run()
     await look()
     const due = jobs.documents.due.bind(jobs.documents)
-    // The other process sends it after this one has read what is due.
+    // The other process sends the message after this one has read the due batches.
     jobs.documents.due = async (...given) => {
       const found = await due(...given)
       jobs.documents.due = due

@@ -17,7 +17,7 @@ it('returns what is due, earliest first, equals in order of entry, after any add
     fc.property(steps, (all) => {
       const queue = new DueQueue<number>()
       const entries = new Map<number, DueEntry<number> | undefined>()
-      // The model: in the order of entering, sorted anew for each question.
+      // The model: in order of insertion, sorted again for each query.
       const expected: { item: number; at: number }[] = []
       for (const step of all) {
         if (step.kind === 'set') {
@@ -39,7 +39,7 @@ it('returns what is due, earliest first, equals in order of entry, after any add
 
 it('keeps the order when the last entry fills the gap of one in a branch that is due later', () => {
   const queue = new DueQueue<number>()
-  // As a heap: 1; 50, 2; 60, 70, 51, 4. The 4 takes the place of the 60, below the 50.
+  // As a heap: 1; 50, 2; 60, 70, 51, 4. The 4 replaces the 60, below the 50.
   const entries = [1, 50, 2, 60, 70, 51, 4].map((at) => queue.set(undefined, at, at))
   queue.set(entries[3], 60, null)
   expect(queue.due(100, 10)).toEqual([1, 2, 4, 50, 51, 70])

@@ -8,7 +8,7 @@ import { createClient } from '../../src/client/client.js'
 import { createApplication, createHandler } from '../../src/http/index.js'
 import { workflowTools } from '../../src/mcp/workflow-tools.js'
 
-/** What the README says is included. */
+/** The README's list of included things. */
 
 const names = ['stems-vocals-accompaniment', 'loudness', 'transcode', 'analyze', 'notes', 'practice']
 const included = names.map((name) => `service/${name}`)

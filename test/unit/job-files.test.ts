@@ -122,7 +122,7 @@ describe('the name of a download', () => {
     expect(attachment("é'(*)\n.wav")).toBe(
       `attachment; filename="_'(*)_.wav"; filename*=UTF-8''%C3%A9%27%28%2a%29%0A.wav`,
     )
-    // Half of a surrogate pair, which no URL can contain.
+    // Half of a surrogate pair, which a URL cannot contain.
     expect(attachment('a\ud800b')).toBe('attachment; filename="a_b"')
   })
 

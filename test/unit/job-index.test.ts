@@ -29,7 +29,7 @@ describe('the order of claims', () => {
     const entries = items.map(([item, at, fields]) => order.set(place(fields), undefined, item, at))
     return { order, entries }
   }
-  /** Takes one after the other, as they are claimed. */
+  /** Takes one item after another, as they are claimed. */
   const taken = (order: ClaimOrder<string>, count: number, now = 100) => {
     const all = new Set<string>()
     for (let n = 0; n < count; n++) all.add(order.take(now, all, always, never) ?? '')
@@ -40,7 +40,7 @@ describe('the order of claims', () => {
     const { order } = orderOf(['c', 2, { workflow: 'v' }], ['a', 1], ['d', 2], ['b', 1, { pool: 'gpu' }], ['e', 101])
     expect(taken(order, 5)).toBe('abcd')
     expect(order.take(101, new Set(['a', 'b', 'c', 'd']), always, never)).toBe('e')
-    // That of the time, though what is due later arrived earlier.
+    // In order of time, although items due later arrived earlier.
     expect(taken(orderOf(['c', 9, { workflow: 'v' }], ['b', 2], ['a', 1, { workflow: 'v' }]).order, 3)).toBe('abc')
   })
 
@@ -157,7 +157,7 @@ describe.each([
     expect([2, 3].map((max) => index.takeNext(now, { ...rule(max), begun })?.id)).toEqual([undefined, '1'])
     const none = { kind: 'application' as const, id: 'none' }
     expect(index.mayBegin({ ...all[0]!, app: 'none' }, rule(1, none))).toBe(true)
-    // The index does not know this application yet.
+    // The index has no job of this application yet.
     const first = new Map([['4', { app: 'none', workflow: 'w' }]])
     expect(index.mayBegin({ ...all[0]!, app: 'none' }, { ...rule(1, none), begun: first })).toBe(false)
   })
@@ -174,7 +174,7 @@ describe.each([
       index.mayBegin({ ...job, ...fields }, { ...free, begun, belowRunning })
     expect([2, 3].map((below) => may(below))).toEqual([false, true])
     expect([1, 2].map((below) => may(below, { app: 'b' }))).toEqual([false, true])
-    // It does not count for itself.
+    // A job does not count against itself.
     expect([1, 2].map((below) => may(below, { status: 'STARTED' }))).toEqual([false, true])
   })
 
@@ -188,7 +188,7 @@ describe.each([
       took.push(index.takeNext(now, free)?.id)
       index.set({ ...b1, status: 'STARTED', lease: { ...lease, until: now * 2 } })
       if (status !== 'STARTED') index.set({ ...a1, status, completedAt: 1 })
-      // Both have had a turn; that of `b` is the later one. This claim finds nothing of `a`.
+      // Both have had a turn, `b` the later one. This claim finds nothing of `a`.
       index.takeNext(now, { ...free, exceptApps: ['b'] })
       index.set(part(sampleJob({ id: 'a2', app: 'a', createdAt: ++created })))
       index.set(part(sampleJob({ id: 'c1', app: 'c', createdAt: ++created })))
@@ -372,7 +372,7 @@ describe.each([
     const { index, all } = indexOf(...many)
     let passes = 0
     setImmediate(function work() {
-      // Before the next piece, all of the old end of the list is deleted, and there is something new.
+      // Before the next piece, all of the list's old end is deleted, and a new job is added.
       if (passes++ === 0) for (const job of all.slice(0, 100)) index.set({ ...job, deleted: true })
       index.set({ ...all[0]!, id: `new-${passes}`, createdAt: 5000 })
       if (passes < 100) setImmediate(work)

@@ -4,12 +4,12 @@ import { cancel, fail, heartbeat, requeue, succeed } from '../../src/contract/jo
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { ClaimRequest, JobChange } from '../../src/core/engine/job/transitions.js'
 
-/** What is tested: one place for jobs, with a clock that the model moves. */
+/** The subject of the test: one place for jobs, with a clock that the model moves. */
 export interface Subject {
   create(): Promise<JobRecord>
   claim(request: ClaimRequest & { id?: string }): Promise<JobRecord | undefined>
   apply(id: string, change: JobChange): Promise<JobRecord | undefined>
-  /** The record, also of a deleted job where the subject can show it. */
+  /** The record, including that of a deleted job if the subject can show it. */
   get(id: string): Promise<JobRecord | undefined>
   advance(milliseconds: number): void
 }
@@ -19,7 +19,7 @@ const jobCount = 2
 const leaseMs = 100
 
 type Worker = (typeof workers)[number]
-/** Steps of one who holds, or once held, a lease. */
+/** Steps by a worker that holds, or once held, a lease. */
 type HeldStep =
   | { do: 'heartbeat'; job: number; worker: Worker; progress: number }
   | { do: 'succeed'; job: number; worker: Worker }
@@ -73,11 +73,11 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 60 },
 )
 
-/** What the rules say of one job, written down a second time and without looking at the state machine. */
+/** The expected state of a job by the rules, implemented independently of the state machine. */
 interface Expected {
   id: string
   status: JobRecord['status']
-  /** The worker that may change the job now, by the last token granted. */
+  /** The worker that may change the job now: the one with the last granted token. */
   holder: Worker | null
   leaseUntil: number
   dueAt: number
@@ -89,15 +89,15 @@ interface Expected {
   cancelRequested: boolean
   deleted: boolean
   expired: boolean
-  /** The record as it ended. */
+  /** The record at its end. */
   final: JobRecord | null
 }
 
-/** Runs the steps on the subject and checks after each that it did what the rules say, and nothing else. */
+/** Runs the steps on the subject and checks after each step that it did exactly what the rules require. */
 export async function followsTheRules(subject: Subject, sequence: Step[]): Promise<void> {
   let now = 0
   const jobs: Expected[] = []
-  /** The last token that each worker got for each job: it may be superseded since. */
+  /** The last token that each worker got for each job; it may have been superseded. */
   const tokens = new Map<string, number>()
   for (let n = 0; n < jobCount; n++) {
     const { id } = await subject.create()

@@ -163,7 +163,7 @@ test('two requests have the same digest if they are equivalent', () => {
   expect(requestDigest({ b: 2, a: [1, { d: 'x', c: null }] })).toBe(digest)
   for (const other of [{ a: [{ c: null, d: 'x' }, 1], b: 2 }, { a: [1, { c: 0, d: 'x' }], b: 2 }, [], null, 'a', 1])
     expect(requestDigest(other)).not.toBe(digest)
-  // A list is no object with numbered keys.
+  // A list differs from an object with numbered keys.
   expect(requestDigest({ a: [1] })).not.toBe(requestDigest({ a: { 0: 1 } }))
   expect(requestDigest([1, 2])).not.toBe(requestDigest([2, 1]))
   expect(requestDigest({ c: 3, a: 1, b: 2 })).toBe(requestDigest({ b: 2, c: 3, a: 1 }))
@@ -337,7 +337,7 @@ describe('the rules of scheduling', () => {
     const held = (rules: SchedulingRule[], running: number, status = 'QUEUED') =>
       isHeldBack(rules, { ...job, status }, (target) => (target.kind === 'application' ? running : 0))
     expect([0, 1, 2].map((running) => held([rule(application('a'), 1)], running))).toEqual([false, true, true])
-    // It runs already: its worker was lost.
+    // The job already runs: its worker was lost.
     expect(held([rule(application('a'), 1)], 2, 'STARTED')).toBe(false)
     expect(held([{ ...rule(application('a'), null), state: 'paused' }], 0, 'STARTED')).toBe(true)
     expect(held([{ ...rule(application('a'), null), state: 'draining' }], 5)).toBe(false)

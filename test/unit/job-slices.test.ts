@@ -72,7 +72,7 @@ test('a slice rests for its own time, not for that of others while its store sea
     (work) => work((ms) => told.push(ms)),
   )
   expect(told).toEqual([expect.any(Number)])
-  // The event loop was busy for 10 ms, 0.5 of them with the slice.
+  // The event loop was blocked for 10 ms, 0.5 of them by the slice.
   expect([restMs(10, 0.5), restMs(10), restMs(100), restMs(1, 2)]).toEqual([2, 40, 50, 4])
 })
 
@@ -88,7 +88,7 @@ test('a bulk change reads and changes a few jobs at a time, and others are serve
   const report = await bulk('delete', {}, { limit: 20 }, { list, act })
   passes.stop()
   expect(report).toMatchObject({ done: 20, next: { id: expect.any(String) } })
-  // One more row shows whether there are others.
+  // One extra row shows whether there are more.
   expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBe(changedRows + 1)
   const perPass = new Map<number, number>()
   for (const pass of changedAt) perPass.set(pass, (perPass.get(pass) ?? 0) + 1)
@@ -123,7 +123,7 @@ test('a slice is left for those that seldom request one, however long the slices
       await ended
     })
   const slices = busy.map(long)
-  // Earlier ones still rest.
+  // Earlier slices are still resting.
   await vi.waitFor(() => expect(begun).toHaveLength(2))
   slices.push(...['seldom', ...busy].map(long))
   await new Promise((resolve) => setImmediate(resolve))

@@ -40,7 +40,7 @@ describe('an API key', () => {
     expect(hash).toBe(sha256(key))
     expect(fingerprint(`${key.slice(0, -9)}${key.at(-9) === 'x' ? 'y' : 'x'}${key.slice(-8)}`)).toBeUndefined()
     expect(fingerprint(`${key}0`)).toBeUndefined()
-    // A checksum that begins with one zero.
+    // A checksum that begins with exactly one zero.
     const bodies = Array.from({ length: 1000 }, (_, n) => `stw_${id}_${String(n).padStart(43, '0')}`)
     const short = bodies.find((body) => crc32(body) < 0x1000_0000 && crc32(body) >= 0x100_0000) ?? ''
     expect(fingerprint(`${short}0${crc32(short).toString(16)}`)).toMatchObject({ id })
@@ -172,7 +172,7 @@ describe('applications and their keys', () => {
       { secret: second, expiresAt: start + 6000 },
       { ...first, expiresAt: start + 6000 },
     ])
-    // The same again: it is not listed twice.
+    // The same secret again is not listed twice.
     await rotateWebhookSecret(store, 'a', { secret: given })
     expect((await secrets())?.map(({ secret }) => secret)).toEqual([given, second, first?.secret])
     after(5000)

@@ -13,26 +13,26 @@ import { transferSlots } from '../../src/http/routing/transfer-slots.js'
 import { QueryTurns } from '../../src/http/routing/query-turns.js'
 import { type EndTurn, LoopTurns } from '../../src/http/routing/loop-turns.js'
 
-// Fifty applications that ask for as much as they can of everything, all at once, and one that asks now and then. What
-// is counted is how many units others get before it; no clock decides.
+// Fifty applications that request as much as possible of everything at once, and one that makes a request now and then.
+// The number of units that others get before it is counted; no clock decides.
 const hostile = Array.from({ length: 50 }, (_, n) => `hostile-${n}`)
 const other = 'other'
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Work that lasts until it is resolved. */
+/** Work that lasts until `resolve` is called. */
 function held() {
   let resolve = () => {}
   const promise = new Promise<void>((done) => (resolve = done))
   return { promise, resolve: () => resolve() }
 }
 
-/** Something scarce: each call waits for its turn, does a bit of work and ends. */
+/** A scarce resource: each call waits for its turn, does a little work and ends. */
 interface Lane {
   name: string
-  /** Units at a time. */
+  /** Units in use at a time. */
   atOnce: number
   use(app: string): Promise<unknown>
-  /** Resolves when the one that asks now and then holds nothing any more. */
+  /** Resolves when the occasional application holds no unit any more. */
   isFree?(): Promise<unknown>
 }
 
@@ -49,7 +49,7 @@ function lanes(): Lane[] {
     {
       name: 'slices of lists and bulk changes',
       atOnce: 3,
-      // Until its work is done: the rest after it lasts by the clock, and others pass meanwhile.
+      // Until its work is done: the rest period after it follows the clock, and others pass meanwhile.
       use: async (app) => {
         const { promise, resolve } = held()
         const whole = queries.slice(app, async () => {
@@ -66,7 +66,7 @@ function lanes(): Lane[] {
   ]
 }
 
-/** Peaks of a new file each time, which take a pass of the event loop. */
+/** Peaks of a new file each time, whose measurement takes a pass of the event loop. */
 function measuring() {
   const blobs = memoryBlobs()
   const measure: AudioPeaks = async () => {
@@ -87,7 +87,7 @@ test('fifty applications that storm on every lane let another pass after what is
   let isOver = false
   const all = lanes()
   const served = new Map(all.map(({ name }) => [name, 0]))
-  /** Asks again and again, with several requests at a time. */
+  /** Makes requests continuously, several at a time. */
   const storm = ({ name, use }: Lane, app: string) =>
     Array.from({ length: 4 }, async () => {
       while (!isOver) {
@@ -99,7 +99,7 @@ test('fifty applications that storm on every lane let another pass after what is
   const passed = new Map<string, number[]>(all.map(({ name }) => [name, []]))
   await Promise.all(
     all.map(async ({ name, use, isFree }) => {
-      // Until it is known who asks the most.
+      // Until the shares of the busiest applications are known.
       await vi.waitFor(() => expect(served.get(name)).toBeGreaterThan(10 * hostile.length), { timeout: 20_000 })
       for (let n = 0; n < 5; n++) {
         await isFree?.()
@@ -113,7 +113,7 @@ test('fifty applications that storm on every lane let another pass after what is
   await Promise.all(storms)
   for (const { name, atOnce } of all) {
     const worst = Math.max(...(passed.get(name) ?? [Infinity]))
-    // What was under way, and what ends beside it; in turn it would be one of each of the fifty.
+    // Units under way, and those that end beside them; strict turns would give one to each of the fifty.
     expect(worst, `${name}: units of others before one of it`).toBeLessThanOrEqual(4 * atOnce)
   }
 })
@@ -145,16 +145,16 @@ describe('while fifty applications hold everything for a long time', () => {
       try {
         downloads.take(app).lost.addEventListener('abort', () => lost++)
       } catch {
-        // Refused: it has as many as there are for it.
+        // Refused: the application has used its whole share.
       }
     }
-    // What is not answered soon leaves its lane.
+    // A call that is not answered soon leaves its lane.
     await vi.waitFor(() => expect(lanes.hasRoom('other')).toBe(true))
     expect(await lanes.run('other', async () => 'sent')).toBe('sent')
     expect(downloads.take('other').lost.aborted).toBe(false)
     stop.resolve()
     await Promise.all(requests)
-    // Of one that had several, if any.
+    // Taken from an application that had several, if from any.
     expect(lost).toBeLessThanOrEqual(1)
   })
 
@@ -163,7 +163,7 @@ describe('while fifty applications hold everything for a long time', () => {
     ['reads', readsOf],
   ])('another %s a file at once, while a slow disk blocks all of their calls', async (_, turnOf) => {
     const some = hostile.slice(0, 5)
-    // It is known who asks the most.
+    // The busiest applications are known now.
     for (const app of some) for (let n = 0; n < 100; n++) await turnOf('', app)(async () => {})
     const stop = held()
     const blocked = some.flatMap((app) => Array.from({ length: 4 }, () => turnOf('', app)(() => stop.promise)))
@@ -190,7 +190,7 @@ describe('requests that come at the same time', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** How many of twenty begin in each pass of the event loop. @param work what each does at once */
+  /** How many of twenty begin in each pass of the event loop. @param work synchronous part of each */
   async function perPass(work: (endTurn: (tookMs: number) => void) => void): Promise<number[]> {
     const turns = new LoopTurns()
     let begun = 0
@@ -232,7 +232,7 @@ describe('requests that come at the same time', () => {
     const turns = new LoopTurns()
     for (let n = 0; n < 20; n++) {
       const [long, short] = [await turns.next('long'), await turns.next('short')]
-      // While one takes long, the time passes in which others may begin.
+      // While one long call runs, the time passes in which others may begin.
       vi.advanceTimersByTime(2)
       long(2)
       short(0.1)
@@ -250,7 +250,7 @@ describe('requests that come at the same time', () => {
   })
 
   describe('while passes are long', () => {
-    /** Each pass holds the event loop for longer than it should. */
+    /** Blocks the event loop for too long in each pass. */
     const longPasses = async (count: number) => {
       for (let n = 0; n < count; n++) {
         vi.advanceTimersByTime(3)
@@ -258,7 +258,7 @@ describe('requests that come at the same time', () => {
       }
     }
 
-    /** One application asks again and again; its requests last until they are ended. */
+    /** One application makes requests continuously; they last until they are ended. */
     async function asking(turns: LoopTurns, app: string) {
       const endTurns: EndTurn[] = []
       for (let n = 0; n < 20; n++) void Promise.resolve(turns.next(app)).then((endTurn) => endTurns.push(endTurn))

@@ -3,7 +3,7 @@ import { watchKeys } from '../../src/http/auth/key-watch.js'
 import type { KeyedCall } from '../../src/http/routing/call.js'
 import { whilePermitted } from '../../src/http/routing/permission.js'
 
-/** A call whose key is valid until `end`, which takes effect with the next look at it. */
+/** A call whose key is valid until `end`, which takes effect at the next check. */
 function callWithKey(end: { ended: boolean } = { ended: false }): {
   call: KeyedCall
   watched: () => number
@@ -28,7 +28,7 @@ function callWithKey(end: { ended: boolean } = { ended: false }): {
   return { call, watched: () => watched, gone }
 }
 
-/** Items that end with the signal, as those of event streams do. */
+/** Items until the signal fires, like those of event streams. */
 async function* untilEnd(signal: AbortSignal, log: string[]): AsyncGenerator<string, void, undefined> {
   log.push('opened')
   try {

@@ -23,7 +23,7 @@ test.runIf(existsSync('/proc/self/fd'))(
     const before = open()
     for (let n = 0; n < 20; n++)
       await expect(putCopy(memoryBlobs(), `part-${n}`, path, canceled)).rejects.toThrow('canceled')
-    // Files open later than the calls return.
+    // Files may open only after the calls have returned.
     await delay(50)
     await expect.poll(open).toBeLessThanOrEqual(before)
 

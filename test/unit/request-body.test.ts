@@ -4,7 +4,7 @@ import { RequestBody } from '../../src/http/routing/request-body.js'
 
 const limits = { idleMs: 1000, minBytesPerSecond: 1 }
 
-/** Whether a pass of the event loop went by before the end of the body was known. */
+/** Whether a pass of the event loop ended before the end of the body was known. */
 async function takesPass(headers: Record<string, string>): Promise<boolean> {
   const web = new Request('http://localhost', { method: 'POST', body: '{"a":1}', headers })
   const request = webRequestReader()(web)

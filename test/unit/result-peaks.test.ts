@@ -5,7 +5,7 @@ import type { JobOutput } from '../../src/core/engine/job/job.js'
 import type { AudioPeaks } from '../../src/core/engine/ports/audio-peaks.js'
 import { resultPeaks } from '../../src/core/engine/queries/result-peaks.js'
 
-/** Peaks whose measurements end when the test says so: `measured` has the names of those that have begun. */
+/** Peaks whose measurements end when the test says so; `measured` names those that have begun. */
 function peaks() {
   const blobs = memoryBlobs()
   const opened = vi.spyOn(blobs, 'get')
@@ -45,7 +45,7 @@ test('one application measures one file at a time, and those of another in paral
   const busy = await job('a', ...names)
   const waiting = names.slice(0, 21).map((name) => all(busy, name))
   await vi.waitFor(() => expect(measured).toEqual(['a0']))
-  // Those that wait hold no file open.
+  // Waiting measurements keep no file open.
   expect(openedFiles()).toEqual(['results/a/0'])
   const theirs = all(await job('b', 'x'), 'x')
   await vi.waitFor(() => expect(measured).toEqual(['a0', 'bx']))
@@ -70,13 +70,13 @@ test('several readers share a measurement, which stops when the last of them has
   first.abort(new Error('left'))
   await expect(readers[0]).rejects.toThrow('left')
   expect(measured).toEqual(['a0'])
-  // One that waits for its turn leaves it to others.
+  // An aborted reader that waits for its turn leaves the turn to others.
   next.abort(new Error('left too'))
   await expect(waiting).rejects.toThrow('left too')
   second.abort(new Error('left'))
   await expect(readers[1]).rejects.toThrow('left')
   await vi.waitFor(() => expect(measured).toEqual(['a0', 'a0 stopped']))
-  // A later reader begins it anew.
+  // A later reader restarts the measurement.
   const again = all(own, '0')
   await vi.waitFor(() => expect(measured).toEqual(['a0', 'a0 stopped', 'a0']))
   end('a0')

@@ -13,7 +13,7 @@ afterEach(() => void vi.useRealTimers())
 describe('a sealed key', () => {
   const content = { key: 'stw_ü', expiresAt: start + 1, isRemembered: true }
 
-  /** As services of this version write it. Sessions outlive an upgrade, so the form does not change. */
+  /** Sealed as by services of this version. Sessions outlive an upgrade, so the format must not change. */
   function sealedByHand(secret: string, purpose: SealPurpose, text: string): string {
     const key = Buffer.from(hkdfSync('sha256', secret, '', 'stemwork key seal', 32))
     const nonce = randomBytes(12)

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { type Share, type ShareBounds, Shares } from '../../src/core/engine/limits/shares.js'
 
-/** Takes as many units as the application gets. */
+/** Takes as many units as the application can get. */
 function takeAll(shares: Shares, app: string, onLost?: () => void): Share[] {
   const taken: Share[] = []
   for (;;) {
@@ -83,7 +83,7 @@ describe('where no unit is free', () => {
 })
 
 describe('waiting applications', () => {
-  /** The order in which they get their unit; each gives it back when the next is called for. */
+  /** The order in which callers get their unit; each releases it when the next one is requested. */
   function waitingLine(bounds: ShareBounds) {
     const shares = new Shares(bounds)
     const order: string[] = []
@@ -114,7 +114,7 @@ describe('waiting applications', () => {
 
   test('are served first if they seldom request, ahead of those that always do', async () => {
     const { shares, order, ask, runAll, settled } = waitingLine({ total: 1 })
-    // Each asks again when it has had its turn, as one that writes a file in many steps does.
+    // Each requests another unit after its turn, like an application that writes a file in many steps.
     const busy = Array.from({ length: 20 }, (_, n) => `busy ${n}`)
     for (const app of busy) shares.tryTake(app)?.release()
     const held = shares.tryTake('busy 0')
@@ -129,7 +129,7 @@ describe('waiting applications', () => {
 
   test('leave the reserve to those that request less than most, however many request a lot', async () => {
     const { shares, order, ask, settled } = waitingLine({ total: 2, reserve: 1 })
-    // So many that none of them gets a large part.
+    // So many applications that none gets a large part.
     const busy = Array.from({ length: 100 }, (_, n) => `busy ${n}`)
     for (let round = 0; round < 4; round++) for (const app of busy) shares.tryTake(app)?.release()
     shares.tryTake('seldom')?.release()
@@ -180,7 +180,7 @@ describe('waiting applications', () => {
     expect(order).toEqual(['c'])
     second!.release()
     await settled()
-    // Now a holds none.
+    // Now `a` holds no unit.
     expect(order).toEqual(['c', 'a'])
   })
 

@@ -6,7 +6,7 @@ const year = 365 * 24 * 60 * 60 * 1000
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'], now: start }))
 afterEach(() => void vi.useRealTimers())
 
-/** A store whose answers take some time on the way back, if `answerMs` is set. */
+/** A store whose answers take `answerMs` on the way back, if it is set. */
 function store(scope: 'process' | 'shared' = 'shared') {
   const state = { now: start, reads: 0, answerMs: 0 }
   const clock = new StoreClock({
@@ -18,7 +18,7 @@ function store(scope: 'process' | 'shared' = 'shared') {
       return said
     },
   })
-  /** Time passes for both; the date of the node changes besides. */
+  /** Lets time pass for both; the node's date also changes by `leapMs`. */
   function pass(ms: number, leapMs = 0) {
     state.now += ms
     vi.advanceTimersByTime(ms)
@@ -67,7 +67,7 @@ test('a process that stalled during its request does not call its clock wrong', 
 test('a machine that was suspended asks again before it calls its clock wrong', async () => {
   const { state, clock } = store()
   await clock.time()
-  // Its date goes on with the world's, but its rising clock has stood still.
+  // Its date follows the world's, but its monotonic clock was suspended.
   state.now += year
   vi.setSystemTime(start + year)
   expect([await clock.wrongBy(), state.reads]).toEqual([undefined, 2])

@@ -11,7 +11,7 @@ const after = (ms: number) => void vi.advanceTimersByTime(ms)
 function contactWith(scope: 'process' | 'shared' = 'shared') {
   const clock = { time: async () => Date.now() }
   const contact = new StoreContact({ jobs: { traits: { scope } }, clock, leaseMs, storageOutageMs })
-  /** An answer each 15 s, for that long. */
+  /** Notes an answer every 15 s for this long. */
   const answered = (ms: number) => {
     contact.noteAnswer()
     for (let passed = 0; passed < ms; passed += 15_000) {

@@ -15,7 +15,7 @@ import { type LedgerEntry, ledgerEntry } from '../../src/core/engine/job/ledger.
 import { gate } from '../engine/harness.js'
 
 describe('calls that are batched', () => {
-  /** Waits until the calls so far have been gathered. */
+  /** Waits until all calls so far have been batched. */
   const gathered = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
   test('are gathered while others run, up to a number of calls and of batches at a time', async () => {
@@ -77,7 +77,7 @@ describe('calls that are batched', () => {
     expect(batches).toEqual([[1], [2, 3]])
     hanging.open()
     expect(await first).toBe(1)
-    // Its late answer makes no room for two at once.
+    // Its late answer does not admit two calls at once.
     const later = [call(4)]
     await gathered()
     later.push(call(5))
@@ -176,7 +176,7 @@ test('a long queue stays in order when its items move, leave and come', () => {
   const queue = new DueQueue<number>()
   const times = new Map<number, number>()
   const entries = new Map<number, ReturnType<typeof queue.set>>()
-  // 0 to 996 in an order without a pattern.
+  // 0 to 996 in an irregular order.
   const timeOf = (n: number) => (n * 7919 + 13) % 997
   const put = (item: number, at: number | null) => {
     entries.set(item, queue.set(entries.get(item), item, at))
@@ -190,7 +190,7 @@ test('a long queue stays in order when its items move, leave and come', () => {
     const [first] = [...times].reduce((a, b) => (b[1] < a[1] ? b : a))
     expect(queue.due(Infinity, 1)[0]).toBe(first)
     put(first, null)
-    // As of a job that waits again.
+    // As for a job that is queued again.
     if (first % 7 === 0 && first < 300) put(first + 1000, timeOf(first + 700))
   }
   expect(queue.size).toBe(0)

@@ -53,7 +53,7 @@ describe('any order of claims, heartbeats, ends, retries, cancels, deletes and l
     test('as well', async () => {
       const check = fc.asyncProperty(steps, async (sequence) => {
         await followsTheRules(storeSubject(stores.jobs, advance), sequence)
-        // The next sequence's claims of any job must not find these.
+        // Claims of the next sequence must not find these jobs.
         for (const job of await stores.jobs.list({ limit: 10 })) await stores.jobs.apply(job.id, { kind: 'delete' })
       })
       await fc.assert(check, { numRuns: 60 })
@@ -150,7 +150,7 @@ describe('each change writes exactly its fields:', () => {
     deliveries: [{ ...delivery, outcome: 'pending' }],
     settlement: expect.objectContaining({ endedAt: 100, jobId: expect.any(String) }) as unknown,
   }
-  /** Its worker was lost. */
+  /** The last worker was lost. */
   const lapsed = { lease: { ...lease, until: 90 } }
   const lost = { ...done, history: [{ ...attempt, endedAt: 90, outcome: 'lapsed' }] }
   const past = (outcome: string, reason: string | null = null) => [{ ...attempt, endedAt: 100, outcome, reason }]
@@ -171,7 +171,7 @@ describe('each change writes exactly its fields:', () => {
       attempts: 2,
       history: [begun],
     })
-    // Its lease has expired: that is a lapse, and no attempt.
+    // The lease has expired: that counts as a lapse, not as an attempt.
     const again = first && claim(first, { owner: 'v', leaseMs: 1 }, 900)
     expect(again).toEqual({
       ...first,
@@ -256,7 +256,7 @@ describe('each change writes exactly its fields:', () => {
     const used = { audioSeconds: 0, bytes: 5, processorSeconds: 2 }
     const told = after({ ...running, processorSeconds: 1 }, { ...beat, used })
     expect(told?.lease).toEqual({ ...renewed.lease, used })
-    // What a lost worker has told counts, too.
+    // The usage reported by a lost worker counts, too.
     const next = told && claim(told, { owner: 'v', leaseMs: 1 }, 160)
     expect([next?.processorSeconds, next?.lease?.used]).toEqual([3, undefined])
     expect(transition(told ?? running, cancel({}), 160)?.settlement).toMatchObject({ bytes: 5, processorSeconds: 3 })
@@ -522,7 +522,7 @@ describe('the history of a job', () => {
       '(y.js:2:2)'
     job = applied(job, { kind: 'requeue', token: 1, delayMs: 0, onShutdown: false, failure }, 200)
     job = claimed(job, 300, 'b')
-    // Its worker is lost: nobody saw it end, but its lease.
+    // The worker is lost: only the lease shows the end of the attempt.
     job = claimed(job, 2000, 'c')
     job = applied(job, { kind: 'requeue', token: 3, delayMs: 0, onShutdown: true }, 2100)
     job = claimed(job, 2200, 'd')

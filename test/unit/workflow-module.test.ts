@@ -7,7 +7,7 @@ import { workflowFromModule } from '../../src/core/engine/runner/workflow-module
 
 test('a module that only a loader of the host can read is refused, with what to do', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-module-'))
-  // No Node reads this kind without a loader; from 22.18 on, it reads `.ts`.
+  // No Node.js version reads `.tsx` without a loader; from 22.18 on, it reads `.ts`.
   const path = join(folder, 'workflow.tsx')
   await writeFile(path, 'export default () => undefined')
   await expect(workflowFromModule(pathToFileURL(path).href, {})).rejects.toMatchObject({

@@ -4,7 +4,7 @@ import { Limiter } from '../../../src/console/player/limiter.js'
 const rate = 44_100
 const block = 128
 
-/** What comes out of a limiter, without its delay. */
+/** Output of a limiter, without its delay. */
 function limited(planes: readonly Float32Array[]): Float32Array[] {
   const limiter = new Limiter(rate)
   const length = planes[0]?.length ?? 0
@@ -34,14 +34,14 @@ test('a mix below full scale passes unchanged, bit for bit', () => {
 })
 
 test('nothing is above full scale, however high and however sudden, and both sides are turned down alike', () => {
-  // A drum of three times full scale in a tone that is fine.
+  // A drum hit at three times full scale in a tone within it.
   const left = tone(2, (time) => (time > 1 && time < 1.05 ? 3 : 0.8))
   const right = tone(2, () => 0.4)
   const [outLeft = left, outRight = right] = limited([left, right])
   expect(highest(outLeft)).toBeLessThan(1)
   const at = Math.round(1.02 * rate)
   expect((outLeft[at] ?? 0) / (left[at] ?? 1)).toBeCloseTo((outRight[at] ?? 0) / (right[at] ?? 1), 5)
-  // Before, it is as it was; and soon after, again.
+  // Before the hit and soon after it, the tone is unchanged.
   expect(outLeft.subarray(0, Math.floor(0.99 * rate))).toEqual(left.subarray(0, Math.floor(0.99 * rate)))
   expect(outLeft.subarray(1.3 * rate)).toEqual(left.subarray(1.3 * rate))
 })

@@ -4,7 +4,7 @@ import { Player, type PlayerContext, type PlayerOptions } from '../../../src/con
 
 const sampleRate = 1000
 
-/** What was started when: the value of a track's sample is its own frame number. */
+/** A started piece and its time: the value of a track's sample is its own frame number. */
 interface Start {
   at: number
   frame: number
@@ -12,7 +12,7 @@ interface Start {
   node: { stopped: boolean; playbackRate: { value: number } }
 }
 
-/** An audio clock that the test moves, with a list of what was started on it. */
+/** An audio clock that the test moves, with a list of the starts on it. */
 function fakeContext() {
   const starts: Start[] = []
   const gains: { gain: { value: number; setTargetAtTime(value: number): void } }[] = []
@@ -62,7 +62,7 @@ function counting(seconds: number, delayMs = 0): PcmSource {
   }
 }
 
-/** Added to the frame numbers of a whole song. */
+/** Offset of the frame numbers of a whole song. */
 const ofSong = 100_000
 
 function play(sources: PcmSource[], options: Pick<PlayerOptions, 'whole'> = {}) {
@@ -160,7 +160,7 @@ describe('the player', () => {
     player.setVolume('track 1', 0.25)
     player.play()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThan(0))
-    // The first is that of all tracks.
+    // The first gain is that of all tracks.
     expect(gains.map(({ gain }) => gain.value)).toEqual([1, 1, 0.25])
     player.setVolume('track 0', 0)
     player.setMasterVolume(0.5)
@@ -174,7 +174,7 @@ describe('the player', () => {
     player.play()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(12))
     const first = starts.filter((_, index) => index % 2 === 0)
-    // Pieces begin at even seconds: 3.5 to 4, 4 to 5.25, and again.
+    // Pieces begin at even seconds: 3.5 to 4, 4 to 5.25, then again.
     expect(first.slice(0, 4).map(({ frame, frames }) => [frame, frames])).toEqual([
       [3500, 500],
       [4000, 1250],
@@ -254,7 +254,7 @@ describe('the player', () => {
     frames = 12 * sampleRate
     clock.currentTime += 2.5
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(6))
-    // Of both tracks at once, where the song stops.
+    // Pieces of both tracks start together where the song stopped.
     expect(starts.slice(2, 6).map(({ frame }) => frame)).toEqual([4000, 4000, 6000, 6000])
     for (const [index, start] of starts.slice(1).entries())
       if (start.at !== starts[index]!.at) expect(start.at).toBeCloseTo(starts[index]!.at + 2, 9)

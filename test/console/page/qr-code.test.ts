@@ -39,7 +39,7 @@ describe('QR codes', () => {
     expect(createHash('sha256').update(modules).digest('hex').slice(0, 16)).toBe('b90c78655b3e6605')
   })
 
-  // zbar is in no list of what the tests need; the test above keeps what it has read.
+  // zbar is optional for the tests; the test above keeps what it has read.
   test.skipIf(!hasReader).each([5, 60, 230, 300, 700, 1200])('of %i characters are read by zbar', (length) => {
     const written = text.repeat(5).slice(0, length)
     const { stdout } = spawnSync('zbarimg', ['-q', '--raw', '-'], { input: picture(written), encoding: 'utf8' })

@@ -25,7 +25,7 @@ let store: BlobStore
 
 beforeEach(() => void (store = fsBlobs({ directory })))
 
-/** What all open files share. */
+/** The prototype of all open files. */
 async function handlePrototype(): Promise<FileHandle> {
   const file = await open(directory)
   await file.close()
@@ -61,7 +61,7 @@ describe('a blob folder', () => {
     }
   })
 
-  // A disk that takes minutes for a write cannot be had here: the calls of the system are held up in its place.
+  // A disk that takes minutes for a write cannot be simulated here, so the system calls are held up instead.
   test.for(['write', 'sync'] as const)('answers reads while a busy disk holds up every %s', async (call) => {
     await store.put(key, sourceOf('x'))
     const handle = await handlePrototype()
@@ -75,7 +75,7 @@ describe('a blob folder', () => {
       const puts = Array.from({ length: 12 }, (_, n) => store.put(`uploads/app/ticket-${n}`, sourceOf('x')))
       await expect.poll(() => release.length).toBe(2)
       for (let n = 0; n < 5; n++) expect(await store.stat(key)).toMatchObject({ bytes: 1 })
-      // Half of the four threads that a process has for files, and no more.
+      // Half of the four threads that a process has for files.
       expect(release.length).toBe(2)
       held.mockRestore()
       for (const go of release) go()
@@ -104,7 +104,7 @@ describe('a blob folder', () => {
       expect(read).toHaveBeenCalledTimes(3)
       const { etag } = await store.put(key, sourceOf('third'))
       expect(await store.stat(key)).toMatchObject({ bytes: 5, etag })
-      // It wrote this one itself.
+      // The store wrote this version itself.
       expect(read).toHaveBeenCalledTimes(3)
       await appendFile(join(directory, key), 'and more')
       await expect(store.stat(key)).rejects.toThrow('changed or damaged')
@@ -114,7 +114,7 @@ describe('a blob folder', () => {
   })
 
   describe('reads a small blob', () => {
-    /** The calls that have begun, while those that look at the open file are held up. */
+    /** The calls that have begun, while calls that inspect the open file are held up. */
     async function begunOf(get: () => Promise<unknown>): Promise<string[]> {
       const handle = await handlePrototype()
       const begun: string[] = []
@@ -261,8 +261,8 @@ describe('a blob folder', () => {
   test.skipIf(process.platform !== 'linux' || !canLimitFileSize())(
     'fails with a retryable error when the disk is full, and leaves nothing',
     () => {
-      // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in
-      // either case.
+      // The limit of the shell is the portable substitute for a full disk: the write comes back short or with an error
+      // in either case.
       const entry = new URL('../../../dist/adapters/blobs/fs/index.js', import.meta.url).href
       const script = `
       import { fsBlobs } from ${JSON.stringify(entry)}

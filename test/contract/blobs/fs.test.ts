@@ -29,7 +29,7 @@ describe('fsBlobs', () => {
       }
       expect([await memories(true), await memories(false)]).toEqual([1, 8])
 
-      // However many files are read at a time.
+      // Holds however many files are read at a time.
       const bodies = await Promise.all(
         Array.from({ length: 300 }, async () => (await store.get('results/a/song', { reuseMemory: true }))!.body),
       )

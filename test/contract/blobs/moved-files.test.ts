@@ -61,7 +61,7 @@ describe('a file that is put into a folder on its disk', () => {
   })
 
   test('stays as it was when the put fails, so that the next one succeeds', async () => {
-    // Nothing can be put there: a file has the name of the folder.
+    // Nothing can be stored there: a file has the name of the folder.
     await writeFile(join(folder, 'blobs'), '')
     await expect(putFile()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(await readFile(source, 'utf8')).toBe('the samples')
@@ -73,7 +73,7 @@ describe('a file that is put into a folder on its disk', () => {
   test('stays as it was when its folder is deleted just before it is published', async () => {
     const { signal } = new AbortController()
     let looks = 0
-    // Looked at before anything is done, and before the blob appears.
+    // The signal is checked before any work, and before the blob appears.
     signal.throwIfAborted = () => {
       if (++looks === 2) rmSync(join(directory, 'results'), { recursive: true })
     }

@@ -366,7 +366,7 @@ describe('removing', () => {
     const longAgo = new Date(Date.now() - 2 * hour)
     for (const [n, upload] of [...server.bucket('test').uploads.values()].slice(0, 4).entries()) {
       upload.initiatedAt = longAgo
-      // The last of these is being written by another process: its part is new.
+      // The last part is still being written by another process, so it is new.
       if (n < 3) for (const part of upload.parts.values()) part.storedAt = longAgo
     }
     const source = async function* () {

@@ -33,7 +33,7 @@ afterAll(async () => {
   await server.close()
 })
 
-/** Sends the body to the ticket's address in the bucket and asks for a job on it. */
+/** Sends the body to the ticket's address in the bucket and requests a job on it. */
 async function createOn(body: RequestInit['body']): Promise<Response> {
   const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
   expect(new URL(ticket.uploadUrl).origin).toBe(server.url)

@@ -22,7 +22,7 @@ let blobs: BlobStore
 beforeEach(async () => {
   server = await startS3Server()
   proxy = await startSilentProxy(server.url)
-  // No time limits, as hosts make their clients.
+  // No time limits, like the clients of hosts.
   client = s3ClientOf({ ...server, url: proxy.url })
   blobs = s3Blobs({ client, bucket: 'test', requestTimeoutMs: 300 })
 })
@@ -33,7 +33,7 @@ afterEach(async () => {
   await server.close()
 })
 
-/** Falls silent when the server gets the given request, before the answer goes out. */
+/** Falls silent when the server receives the given request, before the answer is sent. */
 function silentAt(method: string, part = ''): void {
   server.fault = (request) => {
     if (request.method === method && request.query.toString().includes(part)) void proxy.silence()
@@ -88,7 +88,7 @@ describe('an S3 server whose connections are open and silent', () => {
 
   test('is replaced by a new connection in the middle of a body', async () => {
     await blobs.put(key, Readable.from([Buffer.alloc(mebibyte, 7)]))
-    // Whatever comes after the silence has begun comes on a new connection.
+    // Bytes after the start of the silence arrive on a new connection.
     void proxy.silence(mebibyte / 2).then(() => proxy.speak())
     const found = await blobs.get(key)
     const body = found && (await read(found.body))

@@ -20,7 +20,7 @@ afterAll(async () => {
 })
 
 describe('s3Blobs', () => {
-  // A prefix of its own makes an empty store, and shows that nothing is read or removed outside of it.
+  // A separate prefix gives an empty store, and shows that nothing outside it is read or removed.
   blobStoreContract(
     { describe, test },
     {
@@ -32,7 +32,7 @@ describe('s3Blobs', () => {
   )
 })
 
-/** Such as `http://127.0.0.1:9000`; with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and an existing S3_BUCKET. */
+/** For example `http://127.0.0.1:9000`; with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and an existing S3_BUCKET. */
 const endpoint = process.env.S3_ENDPOINT
 
 if (endpoint === undefined) test.skip('s3Blobs on another server (skipped: S3_ENDPOINT is not set)', () => {})

@@ -98,7 +98,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
         while (calls === before) await sleep(5)
       }
       await subscription.stop()
-      // Counters, markers and the short stream of events stay; no key of a job does.
+      // Counters, markers and the short stream of events remain, but no key of a job.
       const kinds = (await connection.keys(`${prefix}:*`)).map((key) => key.slice(`${prefix}:stemwork:`.length))
       assert.deepEqual(
         kinds.filter((kind) => /^[0-9a-f-]{36}/.test(kind)),
@@ -128,7 +128,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
       const other = bullmqQueue({ connection, prefix })
       for (let round = 0; round < 10; round++)
         await Promise.all(Array.from({ length: 1000 }, (_, n) => (n % 2 ? queue : other).notify()))
-      // Two processes that look at the same moment may both find none.
+      // Two processes that check at the same moment may both find none.
       assert.ok((await connection.llen(`${prefix}:stemwork:wait`)) <= 2)
       let calls = 0
       const subscription = await queue.subscribe(async () => void calls++)
@@ -155,7 +155,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
 })
 
 describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server }) => {
-  // Whatever a test that failed has left behind.
+  // Removes whatever a failed test has left behind.
   beforeEach(() => server.restart())
   afterAll(() => server.release())
 
@@ -237,7 +237,7 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await server.kill()
     const stopping = subscription.stop().then(() => finished)
     release()
-    // Neither waits for the server that is gone.
+    // Neither call waits for the stopped server.
     assert.equal(await stopping, true)
     await queue.close()
     await server.start()

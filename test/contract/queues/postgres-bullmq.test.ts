@@ -26,7 +26,7 @@ describeWith(
       await redis.release()
     })
 
-    /** Engines of one deployment, each with connections of its own, as if in processes of their own. */
+    /** Engines of one deployment, with separate connections, as if in separate processes. */
     async function deployment(
       count: number,
       settings: EngineSettings,
@@ -34,7 +34,7 @@ describeWith(
     ) {
       const schema = `test_${randomUUID().replaceAll('-', '')}`
       const prefix = randomUUID()
-      // In this process all engines reach the same memory.
+      // All engines of this process share the same memory.
       const blobs = { ...memoryBlobs(), traits: { scope: 'shared' as const } }
       const workflow = textWorkflow(({ jobId }) => stage(jobId))
       const nodes = Array.from({ length: count }, () => {
@@ -103,7 +103,7 @@ describeWith(
       const admin = new Redis(redis.url)
       await admin.flushall()
       assert.equal((await front!.health()).queued, 50)
-      // Its start stands for any tick of a sweep.
+      // Starting it replaces any tick of a sweep.
       await worker!.start()
       await allEnded(jobs, 50)
       assert.equal(await jobs.count({ statuses: ['SUCCEEDED'] }), 50)
@@ -122,7 +122,7 @@ describeWith(
       const single = await submit(engines[0]!, 'quiet')
       await Promise.all(engines.map((engine) => engine.start()))
       await allEnded(jobs, 201)
-      // By when its claim began: a busy machine may let the other worker claim and run more before it is answered.
+      // By start of claim: on a busy machine, the other worker may claim and run more jobs before the answer arrives.
       const at = (await jobs.get(single))?.startedAt ?? Infinity
       const earlier = (await jobs.list({ limit: 1000 })).filter(({ startedAt }) => (startedAt ?? Infinity) < at).length
       assert.ok(earlier <= 4, `the single job was claimed after ${earlier} others`)
@@ -166,7 +166,7 @@ describeWith(
     })
 
     test('jobs are accepted while Redis is down, and run when it is back', async () => {
-      // It holds the only slot, or the sweep would find the other job as soon as that is accepted.
+      // This job holds the only slot; otherwise the sweep would find the other job as soon as it is accepted.
       const first = gate()
       const begun = gate()
       const { engines, jobs, submit, close } = await deployment(

@@ -23,7 +23,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
   let pool: Pool
   beforeAll(() => void (pool = new Pool({ connectionString: server.url })))
   afterAll(async () => {
-    // Ends only if every connection has come back.
+    // Ends only if every connection has been returned.
     await pool.end()
     await pooler.release()
     await server.release()
@@ -39,7 +39,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     },
   )
 
-  /** A queue with a subscription that was called once, as it is when listening begins. */
+  /** A queue with a subscription that was called once, as happens when listening begins. */
   async function listening(options: Partial<PostgresQueueOptions> = {}) {
     const schema = newSchema()
     const queue = postgresQueue({ pool, schema, ...options })
@@ -74,7 +74,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     let calls = 0
     const subscriptions = await Promise.all([1, 2, 3].map(() => queue.subscribe(async () => void calls++)))
     await until(() => calls === 3)
-    // The other one has reported whether it hears.
+    // The other queue has reported whether it is listening.
     await until(() => own.totalCount === 2 && own.idleCount === 1)
     await Promise.all(subscriptions.map((subscription) => subscription.stop()))
     assert.deepEqual([own.totalCount, own.idleCount], [2, 2])
@@ -115,12 +115,12 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await queue.subscribe(async () => void calls.a++, { address: 'a' })
     await queue.subscribe(async () => void calls.b++, { address: 'b' })
     await queue.subscribe(async () => void calls.c++)
-    // Once for the beginning.
+    // One call each for the start.
     await until(() => calls.a === 1 && calls.b === 1 && calls.c === 1)
     await queue.notify({ workers: ['b'] })
     await until(() => calls.b === 2 && calls.c === 2)
     assert.equal(calls.a, 1)
-    // Together they mean both, and with one that names nobody, all.
+    // Merged, two named notifications reach both workers; with an unnamed one, all.
     await Promise.all([queue.notify({ workers: ['x'] }), queue.notify({ workers: ['a'] }), queue.notify()])
     await until(() => calls.a >= 2 && calls.b >= 3)
     await queue.close()
@@ -176,7 +176,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
         void proxy.silence()
         await sender.notify()
         proxy.speak()
-        // For what it missed, and then for what comes.
+        // One call for missed notifications, and one for the next.
         await until(() => calls.count === 2)
         await sender.notify()
         await until(() => calls.count === 3)
@@ -196,7 +196,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
 
     test('notify and check fail, and stop and close return', () =>
       withProxy(async (proxy, proxied) => {
-        // Nothing but the end itself finds out that the server is silent.
+        // Only the end of the subscription finds out that the server is silent.
         const { queue, subscription } = await listening({
           pool: proxied,
           answerTimeoutMs: 500,
@@ -240,7 +240,7 @@ function recording(warnings: string[]): Logger {
   return { ...silentLogger, warn: (_, message) => void warnings.push(message) }
 }
 
-/** Waits for as long as the test runner lets it. */
+/** Polls for as long as the test runner allows. */
 async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await sleep(10)
 }

@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RandomSource } from '../../../src/contract/random-source.js'
 
-/**
- * A Keyv backend in memory whose answers each take a random time, so that any two operations can overtake each other.
- */
+/** A Keyv backend in memory whose answers each take a random time, so that operations can overtake each other. */
 export class DelayingMap {
   readonly opts = {}
   readonly entries = new Map<string, unknown>()

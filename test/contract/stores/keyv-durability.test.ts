@@ -115,7 +115,7 @@ describe('a restart of the process that owns a Keyv store', () => {
 
 describe('a Keyv backend that fails once', () => {
   /**
-   * One job from its creation to its end, each step again until the store answers; returns what the store says at each
+   * Takes one job from its creation to its end, retrying each step until the store answers; returns the answer at each
    * stage.
    */
   async function live(jobs: JobStore) {
@@ -123,7 +123,7 @@ describe('a Keyv backend that fails once', () => {
     const stages: unknown[] = []
     stages.push((await answered(() => jobs.create(job))).job.id)
     let running = await answered(() => jobs.claim({ id: 'job-1', owner: 'w', leaseMs: 60_000 }))
-    // The claim that was granted unseen belongs to this caller, too.
+    // A claim granted without an answer belongs to this caller, too.
     running ??= await answered(() => jobs.get('job-1'))
     expect(running?.lease?.token).toBe(1)
     await answered(() => jobs.apply('job-1', heartbeat(1)))
@@ -342,7 +342,7 @@ describe('times to live', () => {
       while ((await jobs.purge({ endedBefore: 0, limit: 1 })).length > 0);
       sizes.push(store.entries.size)
     }
-    // The directory and one page.
+    // Sizes of the directory and of one page.
     expect(sizes).toEqual([2, 2, 2])
   })
 })

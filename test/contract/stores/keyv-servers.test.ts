@@ -59,7 +59,7 @@ function contracts(open: () => Promise<OpenKeyv>): void {
 
 describeWith('Keyv on Redis', { redis }, ({ redis }) => {
   const adapter = new KeyvRedis(redis.url)
-  // One for all cases, which clear it: a backend knows one namespace.
+  // One Keyv for all cases, which clear it: a backend has a single namespace.
   const keyv = new Keyv({ store: adapter, namespace: `stemwork-test-${randomUUID()}`, useKeyPrefix: false })
   afterAll(async () => {
     await adapter.disconnect()
@@ -86,7 +86,7 @@ describeWith('Keyv on a Redis that is killed', { privateRedis }, ({ privateRedis
   afterAll(() => privateRedis.release())
 
   test('fails within its time, never says "no such job", and works again when Redis is back', async () => {
-    // As the package's own examples make it: with the switches that swallow errors.
+    // Created as in the package's own examples: with the switches that swallow errors.
     const keyv = createKeyv(privateRedis.url, { namespace: 'jobs' })
     const jobs = keyvJobs({ keyv, timeoutMs: 500 })
     const { job } = await jobs.create(sampleJob())

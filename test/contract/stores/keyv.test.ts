@@ -41,7 +41,7 @@ for (const [name, open] of Object.entries(backends)) {
   })
 }
 
-/** A backend that puts the namespace before each key by itself, as @keyv/redis and the database adapters do. */
+/** A backend that prefixes each key with the namespace itself, as @keyv/redis and the database adapters do. */
 class PrefixingBackend {
   namespace: string | undefined
   opts = {}

@@ -1,4 +1,4 @@
-/** Passes of the event loop until the work is done. */
+/** Number of passes of the event loop until the work is done. */
 export async function passesDuring(work: Promise<unknown>): Promise<number> {
   let passes = 0
   const counted = () => {

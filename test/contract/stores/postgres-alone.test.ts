@@ -61,7 +61,7 @@ describeWith('engines on one Postgres and nothing else', { postgres: await start
     const admin = new Pool({ connectionString: postgres.url })
     const holder = await admin.connect()
     await holder.query('BEGIN')
-    // The lock of this schema's migrations: the next one waits for it inside its transaction.
+    // Holds the lock of this schema's migrations, so that the next migration waits inside its transaction.
     await holder.query('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [0x57e3, `"${schema}"`])
     const refused = assert.rejects(postgresStores({ pool, schema }).migrate(), (error) => StemworkError.is(error))
     const ended = () =>

@@ -17,7 +17,7 @@ describeWith('many claims of one list in Postgres', { postgres }, ({ postgres: s
 
   beforeEach(async () => {
     await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)
-    // A slow machine must not let the second pass after which a list is searched from its beginning.
+    // A slow machine must not reach the second after which a list is searched from its beginning.
     vi.useFakeTimers({ toFake: ['performance'] })
   })
   afterEach(() => void vi.useRealTimers())
@@ -27,7 +27,7 @@ describeWith('many claims of one list in Postgres', { postgres }, ({ postgres: s
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const one = new Pool({ connectionString: server.url, max: 1 })
     try {
-      // Turns are tidied in a transaction of their own, whose end would be that of the one in which jobs are claimed.
+      // Turns are tidied in a separate transaction, whose end would also end the one in which jobs are claimed.
       const jobs = jobsOf({ query: (query) => one.query(query), connect: () => pool.connect() })
       await one.query('BEGIN')
       const passed: number[] = []

@@ -2,9 +2,9 @@ import { Pool } from 'pg'
 import { vi } from 'vitest'
 
 /**
- * A pool on whose connections the server's `clock_timestamp()` stands still until a test moves it: its own function of
- * that name, in a schema that is searched before the built-in one. A slow machine lets no lease run out. The store's
- * local clock stands still with it.
+ * A pool on whose connections the server's `clock_timestamp()` stands still until a test moves it: a function of this
+ * name is in a schema searched before the built-in one. No lease expires because the machine is slow. The store's
+ * local clock stands still, too.
  */
 export async function poolWithClock(connectionString: string, schema: string, start = Date.now()) {
   const clock = `${schema}_clock`

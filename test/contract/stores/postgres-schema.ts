@@ -4,7 +4,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { postgresStores } from '../../../src/adapters/postgres.js'
 import type { FoundServer } from '../../servers/found-server.js'
 
-/** A schema with the tables, and a pool for it. Both end after the suite's tests, as does the server. */
+/** A schema with the tables, and a pool for it. Schema, pool and server end after the suite's tests. */
 export function ownSchema(server: FoundServer, options: PoolConfig = {}) {
   const schema = `test_${randomUUID().replaceAll('-', '')}`
   const pool = new Pool({ connectionString: server.url, ...options })

@@ -21,12 +21,12 @@ describeWith('applications that share a pool of Postgres', { postgres }, ({ post
     const jobOf = (app: string, key: string | null) =>
       sampleJob({ id: randomUUID(), app, idempotency: key === null ? null : { key, digest: 'd' } })
     try {
-      // A transaction of the host's that has used the key makes others that use it wait for its end.
+      // A host's transaction that has used the key makes other transactions that use it wait for its end.
       await client.query('BEGIN')
       await jobs.create(jobOf('busy', 'key'), { tx: client })
       const blocked = Array.from({ length: 20 }, () => jobs.create(jobOf('busy', 'key')))
       const waiting = async () => {
-        // Not in the transaction, which sees the same activity to its end.
+        // Queried outside the transaction, which sees the same activity until its end.
         const { rows } = await holder.query<{ count: string }>(
           `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}%'`,
         )

@@ -77,7 +77,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       )
       const { jobs, migrate } = postgresStores({ pool, schema: old })
       await migrate()
-      // Of a row that an older node has written, and may still write.
+      // Computed for a row that an older node has written, and may still write.
       assert.equal(await jobs.resultBytes('a'), bytes)
       assert.equal(await jobs.count({ app: 'a', search: 'lodz' }), 1)
       const claimed: (string | undefined)[] = []
@@ -91,7 +91,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
   test('jobs that an older node adds are found, even by nodes that search at the same time', async () => {
     const { jobs } = stores()
     await jobs.createAll(Array.from({ length: 1200 }, (_, n) => sampleJob({ name: `Łódź ${n}` })))
-    // It does not know the column.
+    // An older node does not know the column.
     await pool.query(`UPDATE ${schema}.jobs SET search = NULL`)
     const searches = [1, 2, 3].map(() => stores().jobs.count({ app: 'app-1', search: 'lodz' }))
     assert.deepEqual(await Promise.all(searches), [1200, 1200, 1200])
@@ -110,7 +110,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { rows } = await one.query<{ name: string; runs: string }>(
         'SELECT name, generic_plans + custom_plans AS runs FROM pg_prepared_statements',
       )
-      // A create, an update, and a read for each of get and claim.
+      // One create, one update, and one read each for get and claim.
       assert.deepEqual(
         rows.map(({ runs }) => Number(runs)).sort((a, b) => a - b),
         [5, 5, 10],
@@ -141,7 +141,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await jobs.list({ app: 'app-1', limit: 8, uploadKey: 'rare' })
       await jobs.count({ app: 'app-1', createdAfter: 1 })
       assert.equal((await planned()).length, 2)
-      // Nor do the same statuses, named in other orders and more than once.
+      // Nor do the same statuses in other orders or with repetitions.
       for (let n = 1; n <= 6; n++) {
         const statuses = Array.from({ length: n + 1 }, (_, at) => ((at + n) % 2 ? 'FAILED' : 'SUCCEEDED'))
         await jobs.count({ app: 'app-1', statuses }, { max: 100 })
@@ -163,7 +163,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       connect: () => pool.connect(),
     } as unknown as Pool
     const { jobs } = postgresStores({ pool: counting, schema })
-    // With every limit, and the look-up of its key.
+    // Creates a job with every limit, and with the look-up of its key.
     await jobs.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }), { maxQueued: 9, quota: { jobs: 9 } })
     const job = await jobs.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
     assert.ok(job)
@@ -233,7 +233,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     const { job } = await first.create(sampleJob())
     const { rows } = await pool.query<Record<string, unknown>>(`SELECT * FROM ${schema}.jobs`)
     const lost = await first.claim({ owner: 'first', leaseMs: 60_000, nonce: 'a' })
-    // A failover to a server that had not got the last commits.
+    // Simulates a failover to a server that lacks the last commits.
     await pool.query(
       `UPDATE ${schema}.jobs SET version = $1, status = 'QUEUED', waiting_since = $2, lease_until = NULL, nonce = ` +
         'NULL, claims = NULL',
@@ -403,11 +403,11 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     },
   )
 
-  // Not by a counter: claims, ends and nodes of earlier versions would have to keep it up to date, for each job.
+  // The limit uses no counter: claims, ends and nodes of earlier versions would have to update it for each job.
   test('the limit of queued jobs is counted in an index, as far as the limit and no further', async () => {
     const { jobs } = stores()
     await jobs.createAll(Array.from({ length: 2000 }, () => sampleJob({ app: 'a' })))
-    // Only then is an index enough; never while a transaction of another test may see older rows.
+    // Only a vacuumed table needs just the index, and only while no other test's transaction may see older rows.
     await vi.waitFor(
       async () => {
         await pool.query(`VACUUM ANALYZE ${schema}.jobs`)
@@ -419,7 +419,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       { timeout: 20_000, interval: 50 },
     )
     const read: number[] = []
-    // As in a larger table.
+    // Plans as for a larger table.
     const ofMany = new Pool({ connectionString: server.url, options: '-c enable_seqscan=off' })
     const explaining = {
       async query(query: PostgresQuery) {
@@ -450,7 +450,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       jobs.create(sampleJob(), { tx: client, ...limit }),
       (error) => StemworkError.is(error) && error.code === 'QUEUE_FULL',
     )
-    // What is not committed is not counted by others.
+    // Uncommitted jobs are not counted by others.
     const waiting = jobs.create(sampleJob({ idempotency: { key: 'held', digest: 'd' } }), limit)
     assert.equal((await jobs.create(sampleJob(), limit)).created, true)
 

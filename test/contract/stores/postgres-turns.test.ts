@@ -56,7 +56,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     }
     await run()
     await run()
-    // What a connection has counted is there once it ends.
+    // A connection's counts are visible once it ends.
     await counting.end()
     for (let tries = 0; (await functions()).some(({ calls }) => Number(calls) < 2) && tries < 100; tries++)
       await new Promise((resolve) => setTimeout(resolve, 50))
@@ -104,7 +104,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
         while (creating > 0) {
           const job = await jobs.claim(worker)
           if (!job) continue
-          // Retried once, so that turns are also joined by changes.
+          // Each job is retried once, so that turns are also joined by changes.
           if (job.attempts === 1)
             await jobs.apply(job.id, { kind: 'requeue', token: job.token, delayMs: 0, onShutdown: false })
           else claimed++
@@ -137,7 +137,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     let tidyings = 0
     const counting = new Pool({ connectionString: server.url })
     const connect = counting.connect.bind(counting)
-    // `query` passes a callback: a tidying is the only transaction here.
+    // `query` passes a callback, so tidying opens the only transaction here.
     counting.connect = ((...given: Parameters<typeof connect>) => {
       if (given[0] === undefined) tidyings++
       return connect(...given)
@@ -229,11 +229,11 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal(await waitingWithoutTurn(), 0)
   })
 
-  /** How many rows a claim by a worker with these labels reads. */
+  /** Number of rows that a claim by a worker with these labels reads. */
   const rowsReadByClaim = (labels = ['cpu'], lapsedBefore?: number) =>
     rowsRead((jobs) => jobs.claim({ ...worker, workflows: ['w'], labels, lapsedBefore }))
 
-  /** How many rows the work reads, as Postgres counts them; of jobs, by indexes only. */
+  /** Number of rows that the work reads, as Postgres counts them; of jobs, by indexes only. */
   async function rowsRead(work: (jobs: JobStore) => Promise<unknown>, options?: string): Promise<number> {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const one = new Pool({ connectionString: server.url, max: 1, options })
@@ -328,7 +328,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       [sampleJob()],
     )
     await pool.query(`ANALYZE ${schema}.jobs`)
-    // All pages that are looked at: a search through a whole index reads no row of others.
+    // Counts all pages read: a search through a whole index reads no row of other applications.
     const pagesOf = async (statement: Statement | undefined, found: number) => {
       assert.ok(statement)
       const { rowCount } = await pool.query(statement.text, statement.values)
@@ -413,13 +413,13 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       assert.match(plan, /Index/, name)
       assert.doesNotMatch(plan, /Seq Scan on jobs/, `${name}\n${plan}`)
     }
-    // Conditions on the time narrow the search, they do not filter what it found.
+    // Conditions on the time narrow the search rather than filter its results.
     const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
       `EXPLAIN ${statements.expired.text}`,
       statements.expired.values,
     )
     assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Cond: .*removable_at <= /)
-    // Nor does the search for lapsed leases pass the running jobs: each claim makes it.
+    // Nor does the search for lapsed leases, which each claim makes, pass the running jobs.
     const { rows: lapsed } = await pool.query<{ 'QUERY PLAN': string }>(
       `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${statements.lapsed.text}`,
       statements.lapsed.values,

@@ -68,7 +68,7 @@ describeWith('a quota is full again the next day', { postgres }, ({ postgres: se
     try {
       const { jobs, migrate } = postgresStores({ pool, schema })
       await migrate()
-      // Its clock is the server's: what was used moves back instead.
+      // The clock is the server's, so the recorded usage is moved back instead.
       await isFullAgain(jobs, async () => void (await pool.query(`UPDATE ${schema}.usage SET day = day - 1`)))
     } finally {
       await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)

@@ -10,29 +10,29 @@ import { pick } from '../../crash/random.js'
 export interface Operation {
   words: unknown[]
   run(store: JobStore): Promise<unknown>
-  /** Whether the order of the answer is the store's. */
+  /** Whether the store decides the order of the answer. */
   isUnordered?: boolean
 }
 
-/** What earlier operations have made. */
+/** Results of earlier operations. */
 export interface Seen {
   random(): number
   now(): number
   ids: string[]
   jobs: Map<string, JobRecord>
-  /** Operations so far. */
+  /** Number of operations so far. */
   count: number
 }
 
 /**
- * Milliseconds that no other operation adds to the time, which goes by whole seconds: which of two jobs comes first
- * that have waited equally long, or whose leases ended together, is up to the store.
+ * Milliseconds that no other operation adds to the time, which advances in whole seconds: the store may choose between
+ * jobs that have waited equally long, or whose leases ended together.
  */
 function own({ count }: Seen, index = 0): number {
   return 1 + count + 300 * index
 }
 
-/** Texts that storage tends to spoil, to take for syntax, or to sort and compare in another way. */
+/** Texts that storage tends to spoil, to take for syntax, or to sort and compare differently. */
 const oddTexts = [
   ' |%|_|*|"|\\|\\u0000|\n|a/b|a|A|á|ab|a b|Łódź|🎵|ß|SS|İ|ﬁ|«a»|o’neil|日本|null|constructor'.split('|'),
   ["'", "o'neil", 'é'.normalize('NFD'), '\u2028', '\uffff', '\u{10ffff}', 'x'.repeat(500)],
@@ -44,7 +44,7 @@ const statuses = ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'] as const
 
 type Make = (seen: Seen) => Operation | undefined
 
-/** Those of every kind, the usual ones more often. */
+/** All kinds of operations, the usual ones with a larger share. */
 const kinds: Record<string, { share: number; make: Make }> = {
   create: { share: 4, make: create },
   createAll: { share: 1, make: createAll },

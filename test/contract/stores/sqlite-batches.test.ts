@@ -11,7 +11,7 @@ let stores: SqliteStores
 const open = () => (stores = sqliteStores({ path: join(folder, 'jobs.db') }))
 const many = (count: number, fields = {}) => Array.from({ length: count }, () => sampleJob({ app: 'a', ...fields }))
 
-/** Until the first jobs of a batch have rows, and the others none. */
+/** Resolves once the first jobs of a batch have rows, and the other jobs none. */
 async function begun(): Promise<void> {
   while (!(await stores.jobs.claim(worker))) await new Promise((resolve) => setImmediate(resolve))
 }

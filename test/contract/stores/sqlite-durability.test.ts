@@ -6,8 +6,7 @@ import { sampleJob } from '../../../src/contract/job-samples.js'
 import type { SqliteStores } from '../../../src/adapters/stores/sqlite/index.js'
 import { temporaryFolder } from '../../temporary-folder.js'
 
-// No disk can be made slow or broken on a machine that runs tests: the one call that waits for it is held up or fails
-// instead.
+// A real disk cannot be slowed or broken in tests, so the one call that waits for it is held up or fails instead.
 const { fdatasync } = fs
 let held: (() => void)[] | undefined
 let failure: NodeJS.ErrnoException | null = null
@@ -43,7 +42,7 @@ test('a busy disk holds up only calls whose write has to be durable', async () =
   const others = ['second', 'third', 'fourth'].map((id) => jobs.create(sampleJob({ id })).then(() => answered++))
   await turn()
 
-  // Reads, claims and heartbeats go on.
+  // Reads, claims and heartbeats continue.
   expect(await jobs.get('second')).toMatchObject({ id: 'second' })
   const claimed = await jobs.claim({ owner: 'w', leaseMs: 60_000 })
   expect(claimed).toMatchObject({ id: 'first', status: 'STARTED' })
@@ -54,7 +53,7 @@ test('a busy disk holds up only calls whose write has to be durable', async () =
   held = undefined
   sync?.()
   await Promise.all([first, ...others])
-  // The one under way had passed over the three that came later, and they shared the next.
+  // The sync under way did not cover the three later writes, which shared the next sync.
   expect(syncs - before).toBe(1)
 })
 

@@ -116,7 +116,7 @@ describe('a SQLite file', () => {
     for (let n = 0; n < 200; n++) await store.jobs.create(sampleJob({ params: { text: 'x'.repeat(16_000) } }))
     const { size } = await stat(`${path}-wal`)
     store.close()
-    // 400 pages and their headers, and what one commit writes beyond.
+    // 400 pages with their headers, and the excess of one commit.
     expect(size).toBeLessThan(450 * 4200)
   })
 
@@ -132,7 +132,7 @@ describe('a SQLite file', () => {
       expect(await modeOf(dirname(path))).toBe('700')
       store.close()
 
-      // As an earlier version left it.
+      // As an earlier version left the file.
       await chmod(path, 0o644)
       await chmod(dirname(path), 0o755)
       const again = sqliteStores({ path })
@@ -144,7 +144,7 @@ describe('a SQLite file', () => {
   test('is refused to a second store of the same process until the first is closed', () => {
     const first = sqliteStores({ path })
     expect(() => sqliteStores({ path, openTimeoutMs: 0 })).toThrow(/in use/)
-    // Nor does the attempt let in another process.
+    // Nor does the attempt admit another process.
     const take = "new (require('libsql'))(process.argv[1]).exec('BEGIN IMMEDIATE')"
     expect(spawnSync(process.execPath, ['-e', take, path], { encoding: 'utf8' }).stderr).toContain('SQLITE_BUSY')
     first.close()
@@ -303,7 +303,7 @@ describe('every query of the SQLite store', () => {
     "finds an application's jobs of %s in lists that an index keeps in order",
     (_name, query, index) => {
       const plan = explain(listSql({ app: 'a', ...query, limit: 10 }).text, 50)
-      // Only the few rows that the lists give are sorted.
+      // Only the few rows that the lists return are sorted.
       const searches = plan.split('\n').filter((line) => /(SEARCH|SCAN) jobs/.test(line) && !/autoindex/.test(line))
       expect(searches).not.toHaveLength(0)
       for (const search of searches) expect(search).toMatch(index)

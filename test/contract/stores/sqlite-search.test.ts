@@ -20,7 +20,7 @@ beforeAll(async () => {
   jobs = stores.jobs
   const all = Array.from({ length: total }, (_, n) => ({ ...sampleJob(), app: 'many', name: nameOf(n), createdAt: n }))
   for (let n = 0; n < total; n += 500) await jobs.createAll(all.slice(n, n + 500))
-  // Not the application's.
+  // A job of another application.
   await jobs.create({ ...sampleJob(), app: 'other', name: 'rare', createdAt: 100 })
 })
 afterAll(() => stores.close())
@@ -48,7 +48,7 @@ test('pages and counts of a search are the same wherever its parts begin', async
 })
 
 describe('lists and counts of ended jobs for which no index has the order', () => {
-  /** Newest first, as the store has them. */
+  /** All jobs, newest first, in the store's order. */
   let all: JobRecord[]
   beforeAll(async () => {
     const made = Array.from({ length: 2600 }, (_, n) => ({
@@ -83,7 +83,7 @@ describe('lists and counts of ended jobs for which no index has the order', () =
     ['a batch and workflows', { batchName: 'batch', workflows: ['rare', 'absent'] }],
     ['a batch, workflows and a status', { batchName: 'batch', workflows: ['common'], statuses: ['FAILED'] }],
   ])('have the same jobs as one look at all: %s', async (_, filters) => {
-    // Between the times of creation, too, where the stretches begin and end.
+    // Also between the times of creation, where stretches begin and end.
     const [createdBefore, createdAfter] = [all[200]!.createdAt, all[2300]!.createdAt]
     for (const query of [
       { app: 'ended', ...filters },

@@ -15,7 +15,7 @@ async function open(idempotencyMs?: number) {
   let stores = sqliteStores({ path, clock, idempotencyMs })
   return {
     stores,
-    /** The jobs of the store that is open at the time: damaging a record takes the file from it for a moment. */
+    /** The jobs of the store that is currently open: damaging a record closes the file for a moment. */
     jobs: new Proxy(stores.jobs, { get: (_, name) => stores.jobs[name as keyof JobStore] }),
     async damage(id: string) {
       stores.close()

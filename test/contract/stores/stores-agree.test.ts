@@ -18,7 +18,7 @@ import { poolWithClock } from './postgres-clock.js'
 import { nextOperation, type Operation, type Seen } from './random-operations.js'
 import { settableClock } from './settable-clock.js'
 
-/** A day is a seed; STEMWORK_STORES_SEED runs one history again, the one that a failure names. */
+/** The day is the seed; STEMWORK_STORES_SEED repeats the history that a failure names. */
 const replayed = process.env.STEMWORK_STORES_SEED
 const seed = replayed === undefined ? Math.floor(Date.now() / 86_400_000) * 1000 : Number(replayed)
 const histories = replayed === undefined ? Number(process.env.STEMWORK_STORES_HISTORIES ?? 4) : 1
@@ -95,7 +95,7 @@ describeWith('random operations', { postgres }, ({ postgres: server }) => {
     expect(await begun()).toEqual([undefined, undefined, undefined, undefined])
   })
 
-  /** Empty stores, whose clocks go together. */
+  /** Empty stores, whose clocks advance together. */
   async function open(start = Date.UTC(2026, 0, 31, 23, 59)) {
     const { clock, advance } = settableClock(start)
     const schema = `test_${randomUUID().replaceAll('-', '')}`
@@ -128,8 +128,8 @@ async function answersOf(stores: Stores, operation: Operation) {
   const answers: Record<string, unknown> = { memory: await answerOf(stores.memory, operation) }
   const [what, request] = operation.words as [string, Parameters<JobStore['claim']>[0]]
   const claimed = what === 'claim' ? (answers.memory as JobRecord | undefined) : undefined
-  // When a store forgets the turn of an idle application is its own affair. Whether there is a job, and which one of
-  // an application, is the same.
+  // Each store decides when it forgets the turn of an idle application. Whether there is a job, and which job of an
+  // application is next, is the same.
   const same: Operation = claimed
     ? { ...operation, run: (store) => store.claim({ ...request, onlyApps: [claimed.app] }) }
     : operation
@@ -143,7 +143,7 @@ async function answerOf(store: JobStore, { run, isUnordered }: Operation): Promi
     return isUnordered ? (answer as JobRecord[]).toSorted((a, b) => (a.id < b.id ? -1 : 1)) : answer
   } catch (error) {
     if (!StemworkError.is(error) || error.code === 'STORE_UNAVAILABLE') throw error
-    // Of several reasons, each store names the one that it finds first.
+    // Of several reasons, each store reports the first that it finds.
     return 'refused'
   }
 }

@@ -27,13 +27,13 @@ async function folder(): Promise<string> {
   return directory
 }
 
-/** With one attempt, that has so long. */
+/** The workflow with one attempt and this time limit. */
 const limited = (workflow: Workflow, timeoutMs: number): Workflow => ({
   ...workflow,
   policy: { ...workflow.policy, timeoutMs, maxAttempts: 1 },
 })
 
-/** A store that asks `before` about each change. */
+/** A store that calls `before` before each change. */
 function asked(before: (change: JobChange) => unknown): JobStore {
   const jobs = memoryJobs()
   return {
@@ -285,12 +285,12 @@ describe('an attempt that ends', () => {
         await engine.start()
         await began.opened
         await engine.close({ timeoutMs: 0 }).catch(() => {})
-        // It could not be recorded.
+        // The end could not be recorded.
         await expect.poll(() => lines.filter(({ level }) => level === 'error')).toHaveLength(1)
       }
       expect(performance.now() - (since ?? 0), code).toBeLessThan(dispatch.storageOutageMs / 2)
       expect((await jobs.get(id))?.error?.code).toBe(code === 'TIMEOUT' ? code : undefined)
-      // Nobody had to run it again.
+      // No other attempt was needed.
       expect((await jobs.get(id))?.token).toBe(1)
       await engine.close()
     }

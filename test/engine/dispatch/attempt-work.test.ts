@@ -104,7 +104,7 @@ describe('work that is kept', () => {
 })
 
 describe('a download', () => {
-  /** Of a worker with one slot for slow ones, from a server that ends its first answer when the test says so. */
+  /** A worker with one slot for slow inputs, and a server that ends its first answer when the test says so. */
   async function slowly() {
     const finish = gate()
     const server = await loopback(async (_, response) => {
@@ -123,7 +123,7 @@ describe('a download', () => {
     await engine.start()
     const { id } = await submit('slow')
     await expect.poll(() => server.requests.length).toBe(1)
-    // By then it has its slot.
+    // By then the fetch has its slot.
     await new Promise((resolve) => setTimeout(resolve, 150))
     return { engine, until, submit, id, finish, server }
   }
@@ -135,7 +135,7 @@ describe('a download', () => {
     const other = await submit('other')
     await expect.poll(async () => (await engine.get(other.id))?.shutdownRequeues).toBe(1)
     expect(await engine.get(other.id)).toMatchObject({ attempts: 0 })
-    // Of an application that has its share of them, no more are begun.
+    // An application that has used its share begins no more jobs.
     expect(await engine.get(another.id)).toMatchObject({ token: 0 })
     finish.open()
     await until(other.id, 'SUCCEEDED')

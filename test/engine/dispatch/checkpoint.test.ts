@@ -22,7 +22,7 @@ import { bytes, gate, keys, recordingLogger, sharedBlobs, steppingClock, testEng
 const checkpoints = { afterMs: 0, everyMs: 1 }
 const units = 6
 
-/** A workflow that counts from 0 in units of work, keeps them when that is due, and writes what it counted. */
+/** A workflow that counts from 0 in units of work, keeps its count when a checkpoint is due, and writes the result. */
 function countingWorkflow(
   onUnit: (unit: number, context: StageContext) => Promise<void> | void,
   { input, keepsEach = false }: { input?: 'inputUrl'; keepsEach?: boolean } = {},
@@ -67,7 +67,7 @@ async function due(checkpoint: Checkpoint): Promise<void> {
   while (!checkpoint.isDue()) await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-/** Resolves when so many parts lie in the blob store. */
+/** Resolves once the blob store has that many parts. */
 async function kept(blobs: BlobStore, count: number): Promise<void> {
   while ((await keys(blobs, [checkpointsPrefix])).filter((key) => key.includes('/part-')).length < count)
     await new Promise((resolve) => setTimeout(resolve, 2))
@@ -102,7 +102,7 @@ describe('a checkpoint', () => {
     let job
     const lost: Promise<unknown>[] = []
     const workers: JobEngine[] = []
-    // Five workers die one after the other, each one unit further; the limit is three attempts.
+    // Five workers die one after another, each one unit further; the limit is three attempts.
     for (let death = 0; death < 5; death++) {
       const stuck = gate()
       const doomed = countingWorkflow(
@@ -113,7 +113,7 @@ describe('a checkpoint', () => {
         },
         { keepsEach: true },
       )
-      // Its own heartbeat would hold the lease that the clock lets lapse.
+      // The worker's own heartbeat would extend the lease that the clock lets expire.
       const dispatch = { progressIntervalMs: 60_000 }
       const worker = testEngine(doomed.workflow, { checkpoints, dispatch }, { jobs, blobs })
       job ??= await worker.submit()
@@ -121,7 +121,7 @@ describe('a checkpoint', () => {
       await stuck.opened
       await beat(jobs, job.id)
       clock.advance(30_001)
-      // It is not really dead, but settles nothing: the next claim fences it off.
+      // The worker is not really dead, but settles nothing: the next claim fences it off.
       lost.push(run)
       workers.push(worker.engine)
     }
@@ -158,7 +158,7 @@ describe('a checkpoint', () => {
     const jobs = memoryJobs()
     const blobs = sharedBlobs()
     const reached = gate()
-    // After the first part the next one would be due in an hour.
+    // After the first part, the next is due in an hour.
     const slow = { afterMs: 0, everyMs: 3_600_000 }
     const { workflow } = countingWorkflow(async (unit, { checkpoint, signal }) => {
       if (unit === 0) await kept(blobs, 1)
@@ -211,7 +211,7 @@ describe('a checkpoint', () => {
     const handedBack = checkpoint.beforeHandBack(true).then(() => events.push('handed back'))
     first.open()
     await storing
-    // Turns enough for a wait that took the first part for the last.
+    // Enough turns for a wait that mistakes the first part for the last.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
     events.push('last part')
     await store(1)
@@ -290,7 +290,7 @@ describe('a checkpoint', () => {
 
   test.each([
     ['on', sharedBlobs],
-    // A store of this process keeps no parts: they are removed at once.
+    // A store of this process keeps no parts; they are removed at once.
     ['off', memoryBlobs],
   ])('that is %s takes a file by its name in the run, and none from elsewhere', async (_, blobsOf) => {
     const folder = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))
@@ -380,7 +380,7 @@ describe('what several claims have kept', () => {
   })
 
   test('ends where a superseded worker has continued, and at a gap', () => {
-    // Claim 2 went on from parts 0 and 1 of claim 1, which kept part 2 later.
+    // Claim 2 continued from parts 0 and 1 of claim 1, which kept part 2 later.
     expect(checkpointChain([key(1, 0), key(1, 1), key(1, 2), key(2, 2)]).chains.get('')).toEqual([
       key(1, 0),
       key(1, 1),
@@ -388,12 +388,12 @@ describe('what several claims have kept', () => {
     ])
     expect(checkpointChain([key(1, 0), key(1, 2)]).chains.get('')).toEqual([key(1, 0)])
     expect(checkpointChain([key(1, 0), key(2, 2)]).chains.get('')).toEqual([key(1, 0)])
-    // Claim 2 began anew.
+    // Claim 2 started over.
     expect(checkpointChain([key(1, 0), key(1, 1), key(2, 0)]).chains.get('')).toEqual([key(2, 0)])
   })
 })
 
-/** The heartbeat that a worker sends after it has kept a part. */
+/** Sends the heartbeat of a worker that has kept a part. */
 async function beat(jobs: ReturnType<typeof memoryJobs>, id: string): Promise<void> {
   const job = await jobs.get(id)
   if (!job?.lease) throw new Error('the job is not running')

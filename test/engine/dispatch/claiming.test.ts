@@ -8,7 +8,7 @@ import { never, notified, soon } from '../notified.js'
 describe('the job of a lost worker', () => {
   const dispatch = { leaseMs: 300, progressIntervalMs: 10, ...never }
 
-  /** On a store of several processes, of which one began the job and died. */
+  /** A store shared by several processes, one of which began the job and died. */
   async function lost() {
     const jobs: JobStore = { ...memoryJobs(), traits: { scope: 'shared' } }
     const worker = testEngine(textWorkflow(), { dispatch }, { jobs })
@@ -19,7 +19,7 @@ describe('the job of a lost worker', () => {
     return { ...worker, jobs, id }
   }
 
-  /** The same for a worker that has started; what it asks the store for is noted. */
+  /** The same store for a started worker; records what the worker requests from it. */
   async function watched(leaseMs: number, lapsed: 'one' | 'none' | 'unknown') {
     const { jobs: memory, id } = await lost()
     const asked: string[] = []
@@ -156,7 +156,7 @@ describe('a worker that takes jobs again', () => {
   const owner = 'worker'
   const dispatch = { leaseMs: 300, graceMs: 300 }
 
-  /** Orders it, and waits until it has heard that. */
+  /** Gives the order, and waits until the worker has received it. */
   async function order({ engine }: Pick<TestEngine, 'engine'>, state: WorkerState) {
     const before = (await engine.workers())[0]!.seenAt
     await engine.setWorkerState(owner, state)

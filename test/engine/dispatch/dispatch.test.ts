@@ -7,12 +7,12 @@ import { gate, testEngine, textWorkflow } from '../harness.js'
 
 const never = { sweepIntervalMs: 3_600_000 }
 
-/** A queue of which no notification arrives. */
+/** A queue whose notifications never arrive. */
 function deafQueue(): JobQueue {
   return { ...memoryQueue(), notify: async () => {}, subscribe: async () => ({ async stop() {} }) }
 }
 
-/** Counts the claims of which nothing came. */
+/** Counts granted and empty claims. */
 function watched(jobs: JobStore) {
   const claims = { granted: 0, empty: 0 }
   const store: JobStore = {
@@ -182,7 +182,7 @@ describe('a worker', () => {
     await busy.engine.start()
     await busy.until(first.id, 'STARTED')
     await idle.engine.start()
-    // One of the two hears each of these, also when it is the full one.
+    // Either worker may receive each notification, including the busy one.
     for (let n = 0; n < 5; n++) await idle.until((await busy.submit()).id, 'SUCCEEDED')
     finish.open()
     await busy.until(first.id, 'SUCCEEDED')
@@ -199,7 +199,7 @@ describe('a worker', () => {
     const workers = Array.from({ length: 3 }, () =>
       testEngine(workflow, { dispatch: { concurrency: 2, ...never } }, shared),
     )
-    // Submitted over a queue that nobody hears: the only notification is the one below.
+    // Submitted over a queue whose notifications are lost: the only notification is the one below.
     const front = testEngine(workflow, {}, { ...shared, queue: deafQueue() })
     for (const { engine } of workers) await engine.start()
     const submitted = await Promise.all(Array.from({ length: 6 }, () => front.submit()))

@@ -26,7 +26,7 @@ describe('a notification', () => {
     await engine.start()
     const job = await submit()
     await hear()
-    // Not only claimed: the worker knows that it is full.
+    // The job runs, so the worker knows that it is full.
     await begin.opened
     notify.mockClear()
     let hasRoom = false

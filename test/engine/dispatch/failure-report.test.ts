@@ -171,7 +171,7 @@ describe('why a job failed', () => {
     expect(ended?.error?.message).not.toContain('disk')
   })
 
-  /** @param way of the fixture */
+  /** @param way `grows` or `beside`, as in the fixture */
   async function onFullDisk(way: string): Promise<unknown> {
     const place = await mkdtemp(join(tmpdir(), 'stemwork-full-'))
     await mkdir(join(place, 'disk'))

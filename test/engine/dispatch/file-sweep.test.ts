@@ -5,7 +5,7 @@ import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
 import { bytes, gate, keys, recordingLogger, steppingClock, testEngine, textOf, textWorkflow } from '../harness.js'
 
 const hour = 60 * 60 * 1000
-/** Files that are old enough to be judged: two hours pass between one put and the next, also that of a pass. */
+/** Blobs old enough to be judged: two hours pass between puts, including those of a pass. */
 function oldBlobs() {
   let now = Date.now()
   return memoryBlobs({ clock: () => (now += 2 * hour) })
@@ -42,7 +42,7 @@ describe('the sweep of files', () => {
     await kept.engine.sweep({ files: true })
     const job = await kept.submit()
     await kept.engine.run(job.id)
-    // The backup knows the deployment, and fewer passes; the job it does not know.
+    // The backup knows the deployment and fewer passes, but not the job.
     let restoredPass = 1
     const restored = {
       ...memoryJobs(),
@@ -50,14 +50,14 @@ describe('the sweep of files', () => {
     }
     const { engine } = testEngine(textWorkflow(), {}, { jobs: restored, blobs })
     expect(restoredPass).toBeLessThan(await passes())
-    // Nor once it has made as many passes as the store that it replaces.
+    // Nor once it has made as many passes as the replaced store.
     for (let pass = 0; pass < 9; pass++)
       expect(await engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ orphans: 0 })
     expect(restoredPass).toBeGreaterThan(await passes())
     expect(await keys(blobs)).toHaveLength(1)
     const isOlder = expect.stringContaining('restored from a backup') as string
     expect(await engine.health()).toMatchObject({ ok: true, warnings: [isOlder] })
-    // The way out that the message names.
+    // The remedy that the message names.
     await blobs.delete('deployment')
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
   })

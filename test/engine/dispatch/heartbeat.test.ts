@@ -19,7 +19,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-/** A heartbeat whose beats the test answers; each is noted with the milliseconds since the start. */
+/** A heartbeat whose beats the test answers; records each beat with the milliseconds since the start. */
 function beating(
   answer?: (change: Beat) => Promise<JobRecord | undefined> | JobRecord | undefined,
   everyMs = progressIntervalMs,
@@ -36,7 +36,7 @@ function beating(
   const contacts: string[] = []
   const { logger, lines } = recordingLogger()
   const now = () => Math.round(performance.now() - startedAt)
-  // The store's answers are what is tested here; its rules are those of the contract.
+  // Tests the store's answers; the contract tests its rules.
   const jobs = {
     apply: async (id: string, change: JobChange) => {
       expect([id, change.kind]).toEqual([job.id, 'heartbeat'])
@@ -73,7 +73,7 @@ describe('a heartbeat', () => {
     expect(progressed).toEqual([job])
     heartbeat.report({ stage: 'write', progress: 0.5 })
     await vi.advanceTimersByTimeAsync(1000)
-    // What was written is not written again.
+    // Values already written are not written again.
     expect(beats.slice(1)).toEqual([[1200, { ...beat, progress: 0.5, stage: 'write' }]])
     await vi.advanceTimersByTimeAsync(200)
     expect(beats.slice(2).map(([ms]) => ms)).toEqual([2200])
@@ -152,7 +152,7 @@ describe('a heartbeat', () => {
     )
     await vi.advanceTimersByTimeAsync(4500)
     expect(beats.map(([ms]) => ms)).toEqual([1000, 2000, 3000, 4000])
-    // The late answers of the calls that hung change nothing.
+    // Late answers of the hanging calls change nothing.
     await vi.advanceTimersByTimeAsync(60_000)
     expect(interrupts).toEqual([])
     expect(contacts.filter((contact) => contact === 'failure')).toHaveLength(2)

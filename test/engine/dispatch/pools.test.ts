@@ -62,7 +62,7 @@ describe('pools', () => {
     await until(second.id, 'STARTED')
     const running = async () =>
       (await engine.list({ statuses: ['STARTED'], limit: 10 })).map(({ params }) => params.gigabytes)
-    // 24 = 10 + 10 + 4: the one of 5 waits, and so do those behind it.
+    // 24 = 10 + 10 + 4: the job of 5 waits, and so do the jobs behind it.
     expect(await running()).toEqual([10, 10])
     expect(await engine.waiting(tooLarge)).toMatchObject({ reason: 'no_worker' })
     ended.open()

@@ -9,7 +9,7 @@ import type { RunContext } from '../../../src/core/engine/workflow/steps.js'
 import { defineWorkflow, type StageContext } from '../../../src/core/engine/workflow/workflow.js'
 import { gate, stepsWorkflow, testEngine, textWorkflow } from '../harness.js'
 
-/** Counts to its param `units`, and keeps what it has counted as soon as that is due. */
+/** Counts to its param `units`, and keeps its count as soon as a checkpoint is due. */
 function countWorkflow(onUnit: (unit: number, context: StageContext) => Promise<unknown>) {
   const done: string[] = []
   const workflow = defineWorkflow({
@@ -46,7 +46,7 @@ function countWorkflow(onUnit: (unit: number, context: StageContext) => Promise<
   return { workflow, done }
 }
 
-/** More than are done slowly. */
+/** More units than can be done before the preemption. */
 const manyUnits = 5000
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const settings = {
@@ -77,7 +77,7 @@ function oneSlot(
   return { engine, jobs, done, until, submit, submitQuick }
 }
 
-/** The same for a workflow that is a function of steps. */
+/** The same for a workflow function with steps. */
 function stepsAndQuick(run: (context: RunContext) => Promise<void>) {
   const workflow = stepsWorkflow(run)
   const quick = textWorkflow(() => {}, 'test/quick')
@@ -102,7 +102,7 @@ describe('a job that has kept its work', () => {
     expect(preempted).toEqual([long.id])
     expect((await until(long.id, 'SUCCEEDED')).completedAt).toBeGreaterThanOrEqual(ended.completedAt ?? Infinity)
     await until(later.id, 'SUCCEEDED')
-    // In its place, before the job that was submitted after it.
+    // It keeps its place before the job submitted after it.
     expect(done.at(-1)).toBe('m0')
     expect(new Set(done).size).toBe(manyUnits + 1)
     expect(done.length - new Set(done).size).toBeLessThan(0.02 * manyUnits)
@@ -170,7 +170,7 @@ describe('a job that has kept its work', () => {
     const [first, second] = [await submit('a', 'a', 9), await submit('b', 'b', 9)]
     await expect.poll(() => done.filter((one) => one.endsWith('3')).length).toBe(2)
     const waiting = [await submitQuick('a'), await submitQuick('b')]
-    // Many looks.
+    // Time for many polls.
     await pause(200)
     for (const { id } of waiting) expect(await jobs.get(id)).toMatchObject({ status: 'QUEUED' })
     finish.open()

@@ -18,7 +18,7 @@ describe('a worker that loses its lease', () => {
     const blobs = memoryBlobs()
     const started = gate()
     const finish = gate()
-    // The slow worker is cut off from the store while it runs: its heartbeats never arrive.
+    // The slow worker is cut off from the store: its heartbeats never arrive.
     const cutOff: JobStore = {
       ...jobs,
       apply: (id, change) => (change.kind === 'heartbeat' ? new Promise(() => {}) : jobs.apply(id, change)),
@@ -160,7 +160,7 @@ describe('the sweep', () => {
     const orphaned = await forgotten.submit()
     await jobs.claim({ id: orphaned.id, owner: 'dead', leaseMs: 1000 })
     clock.advance(1001)
-    // A new queue, as after a restart: it has no notification for these jobs.
+    // A new queue, as after a restart, without notifications for these jobs.
     const { engine, until } = testEngine(textWorkflow(), {}, { jobs })
     await engine.start()
     await until(queued.id, 'SUCCEEDED')
@@ -209,7 +209,7 @@ describe('the sweep', () => {
     const ended = await submit()
     await engine.run(ended.id)
     const waiting = await submit()
-    // Less than the whole time: between two readings, the engine adds how long it was held up.
+    // A minute less than the whole time: between two readings, the engine adds its own delays.
     clock.advance(30 * 24 * hour - minute)
     expect(await engine.sweep()).toMatchObject({ purged: 0 })
     clock.advance(minute + 1)
@@ -347,7 +347,7 @@ describe('health', () => {
     expect(await engine.health()).toMatchObject({ ok: true, problems: [], queued: 1 })
     await jobs.claim({ id: job.id, owner: 'dead', leaseMs: 1000 })
     clock.advance(hour)
-    // A load balancer would take every node away that still accepts and shows jobs.
+    // A load balancer would remove every node, although nodes still accept and show jobs.
     expect(await engine.health()).toMatchObject({ ok: true, warnings: [expect.stringContaining('lost their worker')] })
     await engine.run(job.id)
     expect(await engine.health()).toMatchObject({ ok: true, problems: [] })

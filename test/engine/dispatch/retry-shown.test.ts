@@ -4,7 +4,7 @@ import { memoryJobs } from '../../../src/adapters/memory.js'
 import { createHandler } from '../../../src/http/index.js'
 import { steppingClock, testEngine, textWorkflow } from '../harness.js'
 
-/** A retry says that it is one: to clients, in the job, and why it waits. */
+/** Clients can see in the job that it is a retry, and why it waits. */
 
 const temporary = () => {
   throw new StemworkError('INTERNAL_ERROR', 'the disk is gone', { retryable: true })

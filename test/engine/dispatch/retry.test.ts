@@ -12,7 +12,7 @@ import { defineWorkflow } from '../../../src/core/engine/workflow/workflow.js'
 import { bytes, keys, steppingClock, testEngine, textWorkflow } from '../harness.js'
 
 const day = 24 * 3_600_000
-/** Fails as often as it is told, and remembers what it was given. */
+/** Fails with the given errors in turn, and remembers its inputs. */
 function readingWorkflow(failures: Error[]) {
   const read: string[] = []
   const workflow = defineWorkflow({
@@ -145,7 +145,7 @@ describe('a failed job', () => {
       await engine.retry(job.id)
     }
     expect([requests, read]).toEqual([1, ['song', 'song']])
-    // What the client's file is to blame for is not kept.
+    // Nothing is kept when the client's file is to blame.
     expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'BAD_INPUT' } })
     expect(await keptNow()).toEqual([])
     const other = await engine.submit({ app: 'app', workflow: workflow.id, params: { inputUrl } })

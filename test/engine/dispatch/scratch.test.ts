@@ -55,7 +55,7 @@ test('nothing is written through a prepared link: the file behind it stays as it
     })(),
     { contentType: 'audio/wav' },
   )
-  // An upload is read again after an outage of the blob store: what lies at its path is removed first, the link itself.
+  // An upload is read again after an outage of the blob store: what lies at its path is removed first, a link as such.
   await readUpload(blobs, 'uploads/a/1', `${path}-2`, { signal, maxBytes: 100 })
   expect((await lstat(`${path}-2`)).isFile()).toBe(true)
   expect(await readFile(victim, 'utf8')).toBe('mine')
@@ -72,10 +72,10 @@ test('a disk that one job filled counts as full for seconds, and not after the f
   await scratch.close()
 })
 
-// Windows knows no folders that may not be written.
+// Windows has no read-only folders.
 test.skipIf(process.platform === 'win32')('what a program made read-only is removed, too', async () => {
   await chmod(directory, 0o777)
-  // Root may write everywhere, so the process becomes another user once it has read its modules.
+  // Root may write everywhere, so the process switches to another user once it has loaded its modules.
   const module = new URL('../../../build/core/engine/dispatch/attempt/scratch.js', import.meta.url)
   const script = `
     import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -109,7 +109,7 @@ test('a start removes what dead processes of this machine left, and nothing else
     `stemwork-scratch.${host}.${process.pid}.1.abcdef`,
   ]
   const kept = [
-    // Alive, of another machine or container, or not ours at all.
+    // Folders of live processes, of other machines or containers, and of other programs.
     `stemwork-scratch.${host}.${process.ppid}.1.abcdef`,
     `stemwork-scratch.other-host.${dead}.1.abcdef`,
     `stemwork-scratch.${host}.notes`,

@@ -4,7 +4,7 @@ import { memoryBlobs, memoryJobs } from '../../../src/adapters/memory.js'
 import type { JobChange } from '../../../src/core/engine/job/transitions.js'
 import { keys, testEngine, textOf, textWorkflow } from '../harness.js'
 
-/** A store whose answer to the given change is lost, after it was made. */
+/** A store that makes the given change but loses its answer. */
 function losingAnswers(kind: JobChange['kind'], times: number) {
   const jobs = memoryJobs()
   let left = times

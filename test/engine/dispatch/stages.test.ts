@@ -33,7 +33,7 @@ describe('the stage in which inputs are fetched', () => {
     const { fetches, onRoom, download } = stages()
     download('slow')
     vi.advanceTimersByTime(1000)
-    // No time passes from here on: the slots of these are free at once, that of another application's fetch is not.
+    // No time passes from here on: these slots are free at once, that of another application's fetch is not.
     for (let n = 2; n <= 4; n++) download('slow')
     expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([4, 4])
     expect(fetches.slowApplications).toEqual(['slow'])
@@ -110,7 +110,7 @@ describe('the stage in which inputs are fetched', () => {
 describe('the stage in which attempts run', () => {
   const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-  /** Two runs for one slot; each ends when the test opens its gate. */
+  /** Two runs that compete for one slot; each ends when the test opens its gate. */
   function twoRuns(signals: readonly AbortSignal[] = []) {
     const onRoom = vi.fn()
     const stages = new Stages({ concurrency: 1, slowInputs: 1, slowInputsPerApplication: 1 }, onRoom)

@@ -27,7 +27,7 @@ afterEach(async () => {
   await server.close()
 })
 
-/** The server answers the first `times` requests of the kind with 503. Returns how often it has. */
+/** Makes the server answer the first `times` requests of a kind with 503. Returns the number of failures. */
 function awayFor(times: number, isMeant: (request: S3Request) => boolean, onFailure: () => void = () => {}) {
   let failures = 0
   server.fault = (request) => {
@@ -40,8 +40,8 @@ function awayFor(times: number, isMeant: (request: S3Request) => boolean, onFail
 }
 
 /**
- * Time stands still but for the waits between the attempts of the store, 0.5 s, 1 s, 2 s and so on: what the job does
- * besides takes none of its time, however slow the machine is.
+ * Time stands still except for the waits between the store's attempts, 0.5 s, 1 s, 2 s and so on: the rest of the job
+ * takes no time, however slow the machine is.
  */
 function timeOfWaits(): Logger {
   stopTime()
@@ -51,7 +51,7 @@ function timeOfWaits(): Logger {
     warn(_, message) {
       if (!message?.includes('the job waits for it')) return
       waitMs *= 2
-      // The wait begins in this turn of the event loop, after the line about it.
+      // The wait begins in this turn of the event loop, after the line about it is logged.
       setImmediate(() => void vi.advanceTimersByTimeAsync(waitMs))
     },
   }

@@ -8,7 +8,7 @@ import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import { newWebhookSecret } from '../../../src/core/engine/webhooks/signature.js'
 import { steppingClock, testEngine, textWorkflow } from '../harness.js'
 
-/** A receiver that keeps the messages it is sent. */
+/** A receiver that records its messages. */
 async function receiver() {
   const messages: { id: string; type: string; data: Record<string, unknown> }[] = []
   const server = createServer((request, response) => {
@@ -77,7 +77,7 @@ describe('a batch', () => {
     const both = await Promise.all([engine.submitBatch(given), engine.submitBatch(given)])
     for (const again of both) expect(again).toEqual({ ...first, created: false })
     expect(await engine.count({ app: 'a' })).toBe(2)
-    // Under a name of its own, it would be another batch, and have none of these jobs.
+    // Under another name, it would be another batch without any of these jobs.
     await expect(engine.submitBatch({ ...given, name: 'c' })).rejects.toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' })
     expect(await engine.batch('a', 'c')).toBeUndefined()
     for (const id of first.ids) await engine.delete(id)
@@ -183,7 +183,7 @@ describe('a batch', () => {
     const engines = Array.from({ length: 4 }, () => testEngine(textWorkflow(), settings, { jobs }).engine)
     const [first] = engines
     await first?.submitBatch({ app: 'a', jobs: [job()], webhook: { url } })
-    // Without an engine that hears of it: as if its process had died after this write.
+    // Written without the engine's knowledge, as if its process had died after this write.
     const running = await jobs.claim({ owner: 'w', leaseMs: 1000 })
     await jobs.apply(running?.id ?? '', {
       kind: 'succeed',
@@ -262,7 +262,7 @@ describe('bulk operations', () => {
   })
 })
 
-/** The end of a job is noticed beside its run. */
+/** The end of a job is noticed outside its run. */
 async function sent(engine: JobEngine, messages: readonly unknown[], count: number): Promise<void> {
   while (messages.length < count) {
     await engine.sendWebhooks()

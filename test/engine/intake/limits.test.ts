@@ -37,7 +37,7 @@ describe.each(stores)('limits of an application (%s)', (_, open, missing) => {
         used: { jobs: 0, audioSeconds: 0, bytes: 0 },
         revision: expect.stringMatching(/^[0-9a-f]{16}$/),
       })
-      // Two who have seen the same: one of them is told.
+      // Two changes of the same revision: one of them is refused.
       const { revision } = await one.engine.limits('app')
       const outcomes = await Promise.allSettled([
         one.engine.setLimits('app', { jobs: 5 }, { revision }),
@@ -46,7 +46,7 @@ describe.each(stores)('limits of an application (%s)', (_, open, missing) => {
       const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
       expect(refused).toMatchObject([{ code: 'CONFLICT', retryable: false }])
       expect((await one.engine.limits('app')).own.jobs).toBe(outcomes[0]?.status === 'fulfilled' ? 5 : 6)
-      // Those who ask for no revision change different figures at the same time, and none is lost.
+      // Changes without a revision set different figures concurrently, and none is lost.
       await Promise.all([one.engine.setLimits('app', { jobs: 4 }), two.engine.setLimits('app', { bytes: 200 })])
       expect((await two.engine.limits('app')).own).toEqual({ maxQueuedJobs: 2, jobs: 4, audioMinutes: 1.5, bytes: 200 })
       expect((await one.engine.limits('app')).revision).not.toBe(revision)

@@ -37,7 +37,7 @@ describe('a local file', () => {
     const url = pathToFileURL(song)
     const given = form === 'a path' ? song : form === 'a file URL' ? url : url.href
     const { job: created } = await engine.submit({ ...job, inputs: { inputUrl: localFile(given) } })
-    // Of its address only the name.
+    // Only the name of the file, not its address.
     expect(created.params).toEqual({ inputUrl: `https://local-file.invalid/${encodeURIComponent('my söng #1.mp3')}` })
     expect(JSON.stringify(created)).not.toContain(folder)
     const done = await engine.run(created.id)
@@ -121,7 +121,7 @@ describe('only code of the host can name a local file:', () => {
       { workflow, params: {}, inputs: { inputUrl: song } },
       { workflow, params: { inputUrl: 'https://example.org/' }, inputs: { inputUrl: { path: song } } },
       { workflow, params: { inputUrl: 'https://example.org/' }, uploads: { inputUrl: `../../${song}` } },
-      // The light workflow of this service takes any URL; the fetch of a file: URL is refused.
+      // The light workflow of this service accepts any URL; fetching a file: URL is refused.
       { workflow, params: { inputUrl: url } },
     ]
     for (const body of bodies) {

@@ -13,7 +13,7 @@ const directory = temporaryFolder()
 
 async function readOf(bytes: Uint8Array, maxBytes = 1000): Promise<Buffer> {
   const blobs = memoryBlobs()
-  // In small pieces: a boundary may lie across any two of them.
+  // Small pieces, so that a boundary may lie across any two of them.
   await blobs.put(
     key,
     (async function* () {
@@ -75,7 +75,7 @@ describe('an uploaded input', () => {
     const form = await formOf({ filedata: song })
     for (const file of [song, Buffer.alloc(0), form]) {
       await blobs.put(key, file)
-      // Over what an interrupted attempt left.
+      // Overwrites the remains of an interrupted attempt.
       expect(await readUpload(blobs, key, path, { signal, maxBytes: 2000 })).toEqual({ bytes: file.byteLength })
       expect((await readFile(path)).equals(file)).toBe(true)
     }
@@ -117,7 +117,7 @@ describe('an uploaded input', () => {
     const options = { signal: new AbortController().signal, maxBytes: 1000 }
     await blobs.put(key, await formOf({ filedata: song }))
     expect(await readUpload(blobs, key, path, options)).toEqual({ bytes: song.byteLength })
-    // What is beside the song counts where it is more than any form needs.
+    // Fields beside the song count once they exceed what any form needs.
     await blobs.put(key, await formOf({ filedata: song, more: 'x'.repeat(300_000) }))
     await expect(readUpload(blobs, key, path, options)).rejects.toMatchObject({ reason: 'too_large' })
   })

@@ -147,7 +147,7 @@ describe('submit', () => {
     const settings = { limits: { maxQueuedJobs: 1 } }
     const before = testEngine(textWorkflow(), { ...settings, webhooks: { secret: newWebhookSecret() } }, parts)
     const { job } = await before.engine.submit({ ...input, idempotencyKey: 'k' })
-    // The queue is full now, the secret is gone, and so is the workflow.
+    // The queue is now full, and the secret and the workflow are gone.
     const { engine } = testEngine(
       textWorkflow(() => {}, 'test/other'),
       settings,
@@ -276,7 +276,7 @@ describe('delete', () => {
     expect(await keys(parts.blobs, ['uploads/'])).toEqual(['uploads/app/1'])
     await engine.delete(job.id)
     expect(await engine.get(job.id)).toBeUndefined()
-    // A mark of its ticket stays as long as that may live.
+    // A mark of its ticket remains for as long as the ticket may be valid.
     expect(await keys(parts.blobs)).toEqual(['uploads/app/1.used'])
     expect(await engine.delete(job.id)).toBeUndefined()
     await engine.close()

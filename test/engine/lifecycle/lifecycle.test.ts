@@ -66,7 +66,7 @@ describe('start', () => {
     process.on('warning', note)
     const { engine } = testEngine(textWorkflow())
     for (let times = 0; times < 12; times++) createHandler(engine)
-    // Warnings are told in the next turn.
+    // Warnings are emitted in the next turn.
     await new Promise(setImmediate)
     process.off('warning', note)
     expect(warnings).toEqual([])
@@ -108,7 +108,7 @@ describe('start', () => {
 })
 
 describe('close', () => {
-  /** Parts of which each says when it was closed, and the named ones fail or hang. */
+  /** Parts that record when they are closed; the named ones fail or hang. */
   function partsThat(behave: (part: string) => Promise<void>) {
     const closed: string[] = []
     const closing = (name: string, close: () => Promise<void>) => async () => {
@@ -225,7 +225,7 @@ describe('a listener', () => {
       engine.on('job.succeeded', ({ job }) => heard.push(job.id))
       const job = await submit()
       expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
-      // Node reports an unhandled rejection after the microtasks of the turn in which it came about.
+      // Node.js reports an unhandled rejection after the microtasks of the turn in which it occurred.
       await new Promise(setImmediate)
       expect(heard).toEqual([job.id])
       expect(unhandled).toEqual([])

@@ -14,7 +14,7 @@ const inChild = (id: string): Workflow => ({
   module: { url: 'file:///x.mjs', settings: {} },
 })
 
-/** A runner that counts what it is asked to prepare; `error` is what it fails with. */
+/** A runner that counts its prepare calls; `error` makes them fail. */
 function countingRunner() {
   const asked: string[] = []
   const state: { error: Error | undefined } = { error: undefined }

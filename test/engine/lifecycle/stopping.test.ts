@@ -66,7 +66,7 @@ describe('a worker that stops', () => {
       ...memoryQueue(),
       subscribe: async () => ({ stop: () => Promise.reject(new Error('no queue')) }),
     }
-    // Not by the end of the runner, which has no part in it yet.
+    // Stopped by the signal, not by the end of the runner, which has no part in this stage.
     const blobs: BlobStore = { ...memoryBlobs(), get: (_, options) => until({ signal: options!.signal! }) }
     const workflow = { ...textWorkflow(), inputs: ['inputUrl'] }
     const worker = testEngine(workflow, { dispatch: never }, { queue, blobs })

@@ -4,10 +4,10 @@ import { memoryQueue } from '../../../src/adapters/queues/memory/memory-queue.js
 import type { Workflow } from '../../../src/core/engine/workflow/workflow.js'
 import { gate, testEngine, textWorkflow } from '../harness.js'
 
-/** A worker hears orders with its heartbeats. */
+/** A worker receives orders with its heartbeats. */
 const dispatch = { leaseMs: 300, progressIntervalMs: 50, sweepIntervalMs: 20, graceMs: 100 }
 
-/** Two engines on one store, whose jobs run until `ended` is open, or until they are interrupted. */
+/** Two engines on one store, whose jobs run until `ended` is open or they are interrupted. */
 function twoWorkers(settings = {}) {
   const jobs = memoryJobs()
   const ended = gate()
@@ -44,7 +44,7 @@ test('a cordoned worker finishes what it runs and takes no more, until it is unc
   await until(async () => (await ownerOf(first.id)) === 'a')
   await b.engine.setWorkerState('a', 'cordoned')
   expect(await stateOf('a')).toBe('cordoned')
-  // It has written its document again, so it has read it.
+  // The worker has written its document again, so it has read the order.
   const { seenAt } = (await a.engine.workers())[0]!
   await until(async () => (await a.engine.workers())[0]!.seenAt > seenAt)
   expect(await stateOf('a')).toBe('cordoned')
@@ -77,7 +77,7 @@ test('an uncordoned worker looks for jobs at once, not with its next sweep', asy
   const { a, b, ended, ownerOf, stateOf, close } = twoWorkers({ sweepIntervalMs: 3_600_000 })
   await a.engine.start()
   await b.engine.setWorkerState('a', 'cordoned')
-  // It has written its document again, so it has read it.
+  // The worker has written its document again, so it has read the order.
   const { seenAt } = (await a.engine.workers())[0]!
   await until(async () => (await a.engine.workers())[0]!.seenAt > seenAt)
   const job = await a.submit()

@@ -21,7 +21,7 @@ test('a service whose blob folder cannot be written is alive, not ready; what it
   expect(files).toEqual([])
   await engine.close()
 
-  // A file where the folder should be: unlike permissions, it keeps root from writing too.
+  // A file in place of the folder: unlike permissions, it keeps even root from writing.
   await rm(directory, { recursive: true })
   await writeFile(directory, '')
   const { logger, lines } = recordingLogger()
@@ -36,7 +36,7 @@ test('a service whose blob folder cannot be written is alive, not ready; what it
     status: 503,
     body: { ok: false, problems: [expect.stringMatching(/^Files cannot be stored/)] },
   })
-  // Anybody may ask: paths are for the log.
+  // The answer is public, so paths are only logged.
   expect(JSON.stringify(ready.body)).not.toContain(place)
   expect(lines.map(({ level }) => level)).toContain('warn')
   expect(await answer('/healthz')).toEqual({ status: 200, body: { ok: true } })
@@ -77,7 +77,7 @@ test('a service whose bucket refuses writes is not ready; checks follow after 10
 })
 
 test('a store that never answers is reported as a problem after a time limit', async () => {
-  // No server: one that is silent has time limits of its own in every adapter.
+  // Without a server: every adapter has its own time limits for a silent one.
   const blobs = { ...memoryBlobs(), put: () => new Promise<never>(() => {}) }
   await expect(blobCheck({ blobs, timeoutMs: 20 })()).rejects.toMatchObject({ name: 'TimeoutError' })
 })

@@ -78,7 +78,7 @@ function composition(changes: Partial<Composition> = {}): Composition {
     description: 'Splits and marks.',
     params: { mark: 'one.mark' },
     steps: {
-      // Declared before the step that it needs.
+      // Declared before the step on which it depends.
       one: { workflow: 'test/mark', inputs: { inputUrl: 'split.first' } },
       two: { workflow: 'test/mark', inputs: { inputUrl: 'split.second' }, params: { mark: '-' } },
       split: { workflow: 'test/split', weight: 2 },
@@ -116,7 +116,7 @@ describe('a composed workflow', () => {
     const { done, files } = await run(composeWorkflow(json, { workflows: plain() }), { mark: '!' })
     expect(done.status).toBe('SUCCEEDED')
     expect(files).toEqual({ one: '!left!', two: '-right-' })
-    // The steps' files have one name; those of the whole are named after its outputs.
+    // The steps' files share a name; those of the whole job are named after its outputs.
     expect(done.outputs).toMatchObject({ one: { fileName: 'one.txt' }, two: { fileName: 'two.txt' } })
     expect(done.details).toEqual({ steps: { split: { words: 2 }, one: {}, two: {} } })
   })
@@ -268,7 +268,7 @@ describe('a composed workflow', () => {
       expect([done.status, done.attempts]).toEqual(['FAILED', 1])
       return tries
     }
-    // As for all workflows of this engine: two.
+    // The default for all workflows of this engine is two.
     expect(await attempts()).toBe(2)
     expect(await attempts(undefined, { maxAttempts: 3 })).toBe(3)
     expect(await attempts({ maxAttempts: 4 }, { maxAttempts: 3 })).toBe(4)
@@ -287,7 +287,7 @@ describe('a composed workflow', () => {
     const steps = composition().steps
     const policy = { timeoutMs, retryOn: ['TIMEOUT'] }
     const given = composition({ steps: { ...steps, one: { ...steps.one!, policy } } })
-    // The next try has its whole time, however slow the machine is.
+    // The next attempt has its full time, however slow the machine is.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
     onTestFinished(() => void vi.useRealTimers())
     const { done } = await run(

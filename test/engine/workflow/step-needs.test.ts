@@ -7,7 +7,7 @@ import { stepsWorkflow, testEngine } from '../harness.js'
 
 type Run = (context: RunContext, worker: string) => Promise<void>
 
-/** Workers with these labels over one store, each of which tells the function its name. */
+/** Workers with these labels over one store; each passes its name to the function. */
 function workersOf(run: Run, labels: Record<string, string[]>, needs?: string[]) {
   const shared = { jobs: memoryJobs(), blobs: memoryBlobs() }
   return Object.entries(labels).map(([name, offers]) => {

@@ -64,7 +64,7 @@ function chain(first: Workflow, second: Workflow, mark = '-'): Workflow {
   })
 }
 
-/** Runs a job of each workflow in turn, on one store, until it has ended: each attempt may be of another deployment. */
+/** Runs a job with each workflow in turn, on one store, until it ends: attempts may be of different deployments. */
 async function run(
   workflow: Workflow,
   blobs: BlobStore,
@@ -87,7 +87,7 @@ async function run(
   return { done, files }
 }
 
-/** Of a step in progress. */
+/** Parts kept for a step in progress. */
 const partsOf = async (blobs: BlobStore) =>
   (await keys(blobs, [checkpointsPrefix])).filter((key) => key.includes('/part-'))
 

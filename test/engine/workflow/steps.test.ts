@@ -13,7 +13,7 @@ import { defineWorkflow } from '../../../src/core/engine/workflow/workflow.js'
 import { temporaryFolder } from '../../temporary-folder.js'
 import { keys, stepsWorkflow, testEngine, textOf } from '../harness.js'
 
-/** An engine whose workflow is this function, which may be exchanged between attempts. */
+/** An engine whose workflow is this function, which can be replaced between attempts. */
 function engineOf(first: Run, policy = {}, parts: Partial<EngineParts> = {}) {
   const code = { run: first, version: '1' }
   const workflow = stepsWorkflow((context) => code.run(context), {
@@ -206,7 +206,7 @@ test('parallel steps end before the first failure is reported, and are kept', as
 })
 
 describe('a step that the function does not await does not end the process of the host', () => {
-  /** What would end it. */
+  /** Unhandled rejections, which would end the process. */
   const rejections: unknown[] = []
   const note = (reason: unknown) => void rejections.push(reason)
   beforeEach(() => void process.on('unhandledRejection', note))

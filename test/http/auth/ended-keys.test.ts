@@ -18,11 +18,11 @@ for (const [name, open, missing] of durableStores) {
       const stream = await service.api(`/job/${id}/events`, { key: second.key })
       const all = await service.api('/job/events', { key: second.key })
       const other = await service.api(`/job/${id}/events`)
-      // As another process of the service would.
+      // Another process of the service would do the same.
       await revokeKey(service.engine.applications, second.record.id)
       const [text] = await Promise.all([stream.text(), all.text()])
       expect(text).toContain('event: job')
-      // The job is not gone: an EventSource that reconnects gets 401.
+      // The job still exists: an EventSource that reconnects gets 401.
       expect(text).not.toContain('deleted')
       expect((await service.api(`/job/${id}/events`, { key: second.key })).status).toBe(401)
       service.release()
@@ -55,7 +55,7 @@ for (const [name, open, missing] of durableStores) {
         expect.objectContaining({ code: 'FORBIDDEN', message: expect.stringContaining('key') }),
       ])
       expect((await fetch(good.uploadUrl, { method: 'PUT', body: 'song' })).status).toBe(200)
-      // The name of another key, or none, is no way around.
+      // Naming another key, or none, does not circumvent the check.
       const without = (await ticketOf()).uploadUrl.replace(/&holder=[^&]+/, '')
       const others = ended.uploadUrl.replace(/holder=[^&]+/, `holder=${/stw_([^_]+)/.exec(service.app.key)?.[1]}`)
       for (const url of [without, others]) expect((await fetch(url, { method: 'PUT', body: 'x' })).status).toBe(403)

@@ -66,7 +66,7 @@ describe('API keys', () => {
     vi.restoreAllMocks()
     await applications.putApplication({ ...application, name: 'After' })
     expect(await (await service.api('/application', { key })).json()).toEqual({ id: application.id, name: 'After' })
-    // Not a thing that this library does; but the store has the last word on whose key it is.
+    // This library never does so, but the store decides to whom a key belongs.
     await applications.putKey({ ...record, app: service.app.id })
     expect(await (await service.api('/application', { key })).json()).toMatchObject({ id: service.app.id })
   })

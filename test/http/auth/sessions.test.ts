@@ -4,7 +4,7 @@ import { issueKey, revokeKey } from '../../../src/http/index.js'
 import { type Service, serviceOfTest, startService } from '../harness.js'
 
 const secret = 'a-secret-of-the-tests-of-sessions'
-/** Of the application of `startService`. */
+/** Name of the application of `startService`. */
 const name = 'Test application'
 const operatorKey = 'the-key-of-the-operator'
 
@@ -22,7 +22,7 @@ describe("a page's session", () => {
     headers?: Record<string, string>
   }
 
-  /** As the page of the service would, unless the headers say otherwise. */
+  /** Sends requests like the service's page, unless the headers say otherwise. */
   const ask = (path: string, { method = 'GET', cookie = '', body, headers }: Asked = {}) => {
     const all = {
       origin: new URL(service.base).origin,
@@ -46,7 +46,7 @@ describe("a page's session", () => {
     expect([response.status, await response.json()]).toEqual([200, { application: name }])
     const set = response.headers.get('set-cookie') ?? ''
     expect(set.replace(/=[^;]+/, '=')).toBe('stemwork-console=; HttpOnly; SameSite=Strict')
-    // Neither the key nor its hash can be read from it.
+    // The cookie reveals neither the key nor its hash.
     expect(Buffer.from(cookieOf(response), 'base64url').toString('latin1')).not.toContain(service.app.key.slice(4, 20))
     const cookie = cookieOf(response)
     expect(await (await ask('/session', { cookie })).json()).toEqual({
@@ -54,7 +54,7 @@ describe("a page's session", () => {
       session: { isRemembered: false },
     })
     expect((await ask('/job', { cookie })).status).toBe(200)
-    // A cookie of another service above comes last, and does not disturb.
+    // A cookie of another service on the origin comes last, and does no harm.
     expect((await ask('/job', { cookie: `x=1; ${cookie}; stemwork-console=of-another` })).status).toBe(200)
   })
 
@@ -83,7 +83,7 @@ describe("a page's session", () => {
     expect((await ask('/job', { cookie, headers })).status).toBe(401)
     expect((await signIn({ key: service.app.key }, headers)).status).toBe(400)
     expect((await ask('/session', { method: 'DELETE', headers })).status).toBe(400)
-    // The key in the header goes on as ever.
+    // The key in the header remains valid.
     expect((await ask('/job', { headers: { ...headers, authorization: service.app.key } })).status).toBe(200)
   })
 
@@ -147,7 +147,7 @@ test('the check of a host sees the key of a session as if it were in the header'
   const cookie = response.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
   const session = await fetch(`${service.base}/session`, { headers: { cookie } })
   expect(await session.json()).toEqual({ application: 'Ann', session: { isRemembered: false } })
-  // To ask is no mistake, and browsers log refusals.
+  // Asking is not an error, and browsers log refusals.
   const nobody = await fetch(`${service.base}/session`)
   expect([nobody.status, await nobody.json()]).toEqual([200, { application: null, session: null }])
   const refused = await fetch(`${service.base}/session`, { headers: { authorization: 'wrong' } })

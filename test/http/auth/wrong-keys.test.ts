@@ -91,7 +91,7 @@ describe('wrong keys from one address', () => {
     now = 30_000
     expect(isRefused('a')).toBe(false)
     now = 0
-    // The address that was counted longest ago makes room.
+    // The address counted longest ago is evicted.
     for (let index = 0; index < 10_000; index++) wrong.count(`address ${index}`, 'any')
     expect(isRefused('a')).toBe(false)
   })

@@ -71,7 +71,7 @@ describe('the event stream of all jobs', () => {
     await vi.waitFor(() => expect(followers.filter(({ states }) => states.length > 0)).toHaveLength(100), {
       timeout: 10_000,
     })
-    // Each follower by itself would read the two lists.
+    // If each follower read the two lists itself, there would be more calls.
     expect(list.mock.calls.length).toBeLessThan(100)
     estimate.mockClear()
     await many.created({ name: 'a' })
@@ -88,7 +88,7 @@ describe('the event stream of all jobs', () => {
     const { port } = busy.server
     const id = await busy.created({ name: 'held' })
     const follow = (n: number) => {
-      // Links in the events begin with the address that the client asked.
+      // Links in the events begin with the address that the client requested.
       const headers = { authorization: busy.app.key, host: `service-${n}.example` }
       return request({ port, path: `/v1${path.replace(':id', id)}`, headers, agent: false }).end()
     }
@@ -102,7 +102,7 @@ describe('the event stream of all jobs', () => {
       next = setImmediate(counted)
     }
     let next = setImmediate(counted)
-    // Asked once for each view of a job.
+    // Called once for each view of a job.
     const maxAttempts = busy.engine.maxAttempts.bind(busy.engine)
     vi.spyOn(busy.engine, 'maxAttempts').mockImplementation((job) => {
       passes[pass] = (passes[pass] ?? 0) + 1

@@ -76,7 +76,7 @@ test('followers that are far behind read the jobs from the store, each once for 
     expect(new Set(seen.map(({ value }) => value)).size).toBe(1)
     expect(seen[0]?.value).toMatchObject({ kind: 'job', job: { id: `job ${n}`, progress: expect.any(Number) } })
   }
-  // The last hundred are kept.
+  // The last hundred jobs are kept.
   expect(get).toHaveBeenCalledTimes(50)
   stop.abort()
 })

@@ -101,7 +101,7 @@ test.each<[workflow: string, params: Record<string, unknown>, path: string, mess
   const problem = (await response.json()) as { message: string; errors: { path: string; message: string }[] }
   expect(response.status).toBe(400)
   const issue = { path: `params.${path}`, message: expect.stringContaining(message) as string }
-  // Said once, in the list for programs and in the message that people read.
+  // Reported once in the list for programs and once in the message for people.
   expect(problem.errors.filter((error) => error.path === issue.path)).toEqual([issue])
   expect(problem.message).toContain(`Invalid params for ${workflow}: `)
   expect(problem.message).toContain(`params.${path}: ${problem.errors[0]?.message}`)

@@ -48,7 +48,7 @@ async function until(id: string, status: string): Promise<void> {
   await expect.poll(async () => (await view(id)).status, patient).toBe(status)
 }
 
-/** The jobs of the events of a stream until one is as wanted. */
+/** The jobs in the events of a stream, up to the first wanted one. */
 async function eventsUntil(id: string, isWanted: (job: Shown) => boolean): Promise<Shown[]> {
   const stop = new AbortController()
   const answer = await service.api(`/job/${id}/events`, { signal: stop.signal })
@@ -73,7 +73,7 @@ test('a job says when it will probably begin and end, once one of its workflow h
   await until(first, 'STARTED')
   const early = await submit(false)
   expect(await view(early)).toMatchObject({ status: 'QUEUED', queuePosition: 1, estimate: null })
-  // Of its own progress, for no other has ended.
+  // Estimated from its own progress, because no other job has ended.
   await expect
     .poll(async () => (await view(first)).estimate, patient)
     .toEqual({ startsAt: null, endsAt: expect.any(String) })
@@ -86,7 +86,7 @@ test('a waiting job shows how it moves up in its event stream, even if it does n
   const running = await submit(true)
   await until(running, 'STARTED')
   const [before, waiting] = [await submit(false), await submit(false)]
-  // What was measured is kept for some seconds.
+  // Measured values are cached for some seconds.
   const nearer = eventsUntil(waiting, ({ queuePosition, estimate }) => queuePosition === 1 && estimate !== null)
   await expect.poll(async () => (await view(waiting)).queuePosition, patient).toBe(2)
   await service.api(`/job/${before}/cancel`, { method: 'POST' })

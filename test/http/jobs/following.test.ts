@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type JobJson, pollJob, type Service, serviceOfTest, startService } from '../harness.js'
 
-/** The default is one second, which a busy machine may need. */
+/** Timeout for a busy machine: the default is one second. */
 const patient = { timeout: 15_000 }
 
 let service: Service
@@ -31,7 +31,7 @@ describe('Prefer: wait', () => {
     const listeners = countListeners(service)
     const { body } = await createHeld()
     await pollJob(service, body.id, (job) => job.status === 'STARTED')
-    // Looking once a second is what is left without events; with a clock that stands still nobody looks.
+    // Without events, only a poll every second is left; with a stopped clock, there is no poll.
     vi.useFakeTimers({ toFake: ['setTimeout', 'setInterval', 'Date', 'performance'] })
     const waiting = service.api(`/job/${body.id}`, { headers: { prefer: 'respond-async, wait=30' } })
     await expect.poll(() => listeners.count, patient).toBeGreaterThan(0)
@@ -71,7 +71,7 @@ describe('an engine that closes', () => {
     await expect.poll(() => listeners.count, patient).toBeGreaterThan(0)
     const streams = await Promise.all([service.api('/job/events'), service.api(`/job/${body.id}/events`)])
     const closed = [service.server.close({ timeoutMs: 30_000 }), service.engine.close({ timeoutMs: 30_000 })]
-    // A connection that is cut off makes these fail.
+    // These fail if a connection is cut off.
     expect(await streams[0].text()).toContain('event: ready')
     expect(await streams[1].text()).toContain('"status":"STARTED"')
     const answer = await waiting

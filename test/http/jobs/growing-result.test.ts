@@ -16,8 +16,8 @@ import { gate } from '../../engine/harness.js'
 import { pollJob, type Service, serviceOfTest, type ServiceSettings } from '../harness.js'
 
 /**
- * A workflow whose result grows as the test says; the first byte is corrected at the end, as the lengths of a header
- * are.
+ * A workflow whose result grows when the test says so; the first byte is corrected at the end, like the lengths in a
+ * header.
  */
 function growingWorkflow() {
   let tell: ((text: string | undefined) => void) | undefined
@@ -64,7 +64,7 @@ function growingWorkflow() {
   }
   return {
     workflow,
-    /** Resolves when the text is in the file. */
+    /** Resolves once the text is in the file. */
     write: (text: string) => new Promise<void>((resolve) => ((written = resolve), order(text))),
     end: () => order(undefined),
   }
@@ -108,7 +108,7 @@ it('is sent in ranges that take the slots and turns of downloads', async () => {
   expect(before).toBeGreaterThan(0)
   const { length } = await first.text()
   expect(length).toBe(20_000_000)
-  // Each chunk has its turn.
+  // Each chunk takes a turn.
   expect(next.mock.calls.length - before).toBeGreaterThan(50)
   await expect.poll(async () => (await ask('bytes=0-9')).status).toBe(206)
   next.mockRestore()
@@ -154,7 +154,7 @@ describe('a result that grows', () => {
     expect(await (await rest.blob()).text()).toBe('peaks')
     growing.end()
     await result(service, id)
-    // Those of an ended job have an address of their own.
+    // Peaks of an ended job have another address.
     expect((await service.api(`/job/${id}/growing/song/peaks`)).status).toBe(404)
   })
 
@@ -246,7 +246,7 @@ describe('a result that grows', () => {
   })
 })
 
-// Windows has none.
+// Windows has no pipes of this kind.
 it.skipIf(process.platform === 'win32')('is no pipe, whose other end may never be opened', async () => {
   const [made, ended] = [gate<string>(), gate()]
   const workflow = defineWorkflow({
@@ -271,7 +271,7 @@ it.skipIf(process.platform === 'win32')('is no pipe, whose other end may never b
   const id = await service.created({ workflow: 'service/pipe' })
   const path = await made.opened
   const asked = service.api(`/job/${id}/growing/song`)
-  // Lets a reader of the pipe go on, so that a failure of this test holds no thread.
+  // Releases a reader of the pipe, so that no thread stays blocked if this test fails.
   let isOpened = false
   const opener = setTimeout(() => {
     isOpened = true

@@ -20,7 +20,7 @@ function ended(name: string): Promise<JobJson> {
 }
 
 const client = () => createClient({ baseUrl: service.base, apiKey: service.app.key })
-/** What the page of a link sends instead of a key. */
+/** The key that the page of a link sends. */
 const keyOf = ({ url }: JobLink) => `job-link ${new URL(url).hash.slice('#job='.length)}`
 const ask = (link: JobLink, path: string, init: RequestInit = {}) => service.api(path, { ...init, key: keyOf(link) })
 const refusal = async (answer: Response) => [answer.status, ((await answer.json()) as { reason?: string }).reason]

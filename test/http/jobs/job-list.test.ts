@@ -11,7 +11,7 @@ beforeAll(async () => {
     const metadata = { index: String(index) }
     const batchName = index < 3 ? 'night run' : null
     ids.unshift(await service.created({ name: `job ${index}`, batchName, metadata }))
-    // The order of jobs of one millisecond is by id; these tests want the order of creation.
+    // Jobs of the same millisecond are ordered by id; these tests need the order of creation.
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 })
@@ -161,12 +161,12 @@ test('a workflow has the schema of its params, under its id with slashes plain o
 describe('lists of large jobs', () => {
   const large = { params: { note: 'x'.repeat(16_000) } }
 
-  /** A service with 40 large jobs, and how its engine was asked for lists. */
+  /** A service with 40 large jobs, and a record of the lists requested from its engine. */
   async function startLarge(other: { requests: number; perSeconds: number } | false) {
     const own = await serviceOfTest({ worker: false, http: { rateLimits: { create: false, other } } })
     for (let index = 0; index < 40; index++) await own.submit(large)
     const asked = { rows: [] as number[], running: 0, most: 0, turnsBetween: [] as number[] }
-    /** Of the event loop. */
+    /** Turns of the event loop. */
     let turns = 0
     let turnsBefore = 0
     const counter = () => {
@@ -197,12 +197,12 @@ describe('lists of large jobs', () => {
     write.mockRestore()
     expect(jobs).toHaveLength(40)
     expect(new Set(jobs.map(({ id }) => id)).size).toBe(40)
-    // One row more tells whether there are others.
+    // One extra row tells whether there are more.
     expect(asked.rows).toEqual(Array<number>(6).fill(8))
-    // Others get a turn after each slice, and many after a millisecond of them: a request may take ten.
+    // Other requests get a turn after each slice, and many turns after a millisecond of slices: a request may take ten.
     expect(Math.min(...asked.turnsBetween)).toBeGreaterThan(0)
     expect(Math.max(...asked.turnsBetween)).toBeGreaterThan(10)
-    // Sent in pieces as small, too.
+    // The response is sent in equally small pieces.
     expect(Math.max(...written)).toBeLessThanOrEqual(64 * 1024)
     expect(written.length).toBe(14)
   })
@@ -229,7 +229,7 @@ describe('lists of large jobs', () => {
   test('count as one request more for each 64 KiB, and those that waited meanwhile are refused', async () => {
     const { own } = await startLarge({ requests: 20, perSeconds: 600 })
     const answers = await Promise.all(Array.from({ length: 4 }, () => own.api('/job')))
-    // 660 KB are ten requests more: after the first list six are left, after the second it owes four.
+    // 660 KB cost ten more requests: after the first list six are left, after the second it owes four.
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2)
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(2)
     const refused = await own.api('/workflow')

@@ -13,7 +13,7 @@ const seconds = 8
 let service: Service
 const folder = temporaryFolder()
 let song: Buffer
-/** A job whose results are an 8-second tone of half the full scale. */
+/** A job whose results are an 8-second tone at half of full scale. */
 let id: string
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ async function problem(path: string, init?: Parameters<Service['api']>[1]): Prom
   return [response.status, code, reason]
 }
 
-/** Processes of this one that measure peaks, the latest last. */
+/** Child processes of this process that measure peaks, the latest last. */
 async function measurers(): Promise<string[]> {
   const children = (await readFile(`/proc/self/task/${process.pid}/children`, 'utf8')).trim().split(' ')
   const commands = await Promise.all(children.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))

@@ -50,7 +50,7 @@ describe('results in a folder', () => {
     const key = link.pathname.slice(link.pathname.indexOf('results/'))
     expect((await stat(join(directory, key))).ino).toBe((details as { inode: number }).inode)
 
-    // The name is part of what is signed.
+    // The signature covers the name.
     link.searchParams.set('name', 'other.exe')
     expect((await fetch(link)).status).toBe(403)
     link.searchParams.delete('name')

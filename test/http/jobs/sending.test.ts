@@ -30,7 +30,7 @@ async function resultOf(
   }
 }
 
-/** Begins a download, and reads nothing of it but the head. */
+/** Begins a download, and reads only its head. */
 async function begin(link: string, headers = ''): Promise<{ status: string; socket: Socket; head: Buffer }> {
   const { hostname, port, host, pathname, search } = new URL(link)
   const socket = connect(Number(port), hostname)
@@ -61,12 +61,12 @@ test('downloads by link have slots; an application without one gets one of the a
   const cut = once(begun[2]!.socket.resume(), 'close')
   expect((await fetch(last.link)).status).toBe(200)
   await cut
-  // What was given up is free again.
+  // A cancelled download frees its slot.
   begun[0]!.socket.destroy()
   await expect.poll(async () => (await fetch(mine.link, { headers: { range: 'bytes=0-9' } })).status).toBe(206)
 })
 
-/** Fifty jobs, of which a list is larger than what sockets take while nobody reads. */
+/** Creates fifty jobs, whose list is larger than socket buffers hold while nobody reads. */
 async function withLargeLists(idleMs: number) {
   const rateLimits = { create: false, other: false } as const
   const limits = { paramsBytes: 200_000, listBytes: 50_000_000, idleMs }
@@ -110,7 +110,7 @@ test('files read with the memory of one chunk arrive intact, however slowly, alo
   const { id, link } = await resultOf(service, service.app.key, bytes)
   const archive = (await (await service.api(`/archive?job=${id}`)).json()) as { url: string }
   for (const url of [link, archive.url]) {
-    // More than the sockets hold waits in the process.
+    // The process holds what does not fit into the socket buffers.
     const { socket, head } = await begin(url)
     await delay(200)
     const slow = [head]
@@ -120,7 +120,7 @@ test('files read with the memory of one chunk arrive intact, however slowly, alo
     }
     const received = Buffer.concat(slow)
     const body = received.subarray(received.indexOf('\r\n\r\n') + 4)
-    // A web response keeps what it was given.
+    // A web response keeps the bytes that it was given.
     const web = Buffer.from(await (await service.handler(new Request(url))).arrayBuffer())
     expect(body.equals(web)).toBe(true)
     if (url === link) expect(body.equals(bytes)).toBe(true)

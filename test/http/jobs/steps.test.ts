@@ -67,7 +67,7 @@ test('a client sends the events that the workflow takes from clients, once each,
   const refused = (code: string, message?: string) =>
     expect.objectContaining({ code, ...(message ? { message: expect.stringContaining(message) } : {}) })
   await expect(stranger.sendEvent(id, 'approval', 1)).rejects.toEqual(refused('NOT_FOUND'))
-  // The host's own.
+  // Only the host may send this event.
   await expect(client.sendEvent(id, 'review', 1)).rejects.toEqual(refused('NOT_FOUND', 'from clients, but approval'))
   await expect(client.sendEvent(id, 'approval', 'x'.repeat(20_000))).rejects.toEqual(refused('BAD_INPUT'))
   await client.sendEvent(id, 'approval', { by: 'Ann' })

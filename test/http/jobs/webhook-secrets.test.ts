@@ -14,7 +14,7 @@ interface Message {
 
 for (const [name, open, missing] of durableStores) {
   describe.skipIf(missing !== undefined)(`webhook secrets on ${name}${missing ? ` (${missing})` : ''}`, () => {
-    /** A service, and what a receiver gets when a job of an application ends. */
+    /** A service, with a function that returns a receiver's message about the end of an application's job. */
     async function start(serviceSecret?: string): Promise<Service & { message(key: string): Promise<Message> }> {
       const received: Message[] = []
       const receiver = createServer((request, response) => {

@@ -20,7 +20,7 @@ import { noise } from '../../separation/tracks.js'
 import { type Service, serviceOfTest, startService } from '../harness.js'
 import { temporaryFolder } from '../../temporary-folder.js'
 
-/** What is used of the package `ws`, which brings no types. */
+/** The members used of the package `ws`, which has no types. */
 interface Client extends NodeJS.EventEmitter {
   send(message: Uint8Array | string, sent?: (error?: Error) => void): void
   pause(): void
@@ -35,11 +35,11 @@ const { WebSocket, WebSocketServer } = (await import(library)) as {
 }
 
 const rate = 8000
-/** Of 16-bit mono. */
+/** Bytes per second of 16-bit mono. */
 const secondBytes = 2 * rate
 
 const folder = temporaryFolder()
-/** Its vocals are the mixture. */
+/** A model whose vocals are the mixture. */
 let identity: string
 beforeAll(async () => {
   identity = await writeModel(join(folder, 'identity'), maskNetwork())
@@ -59,14 +59,14 @@ function connect(key = service.app.key, asked = query, base = service.base): Cli
   return new WebSocket(`${address}/live?${asked}`, { headers: { authorization: key } })
 }
 
-/** A client whose stream has begun. */
+/** Returns a client whose stream has begun. */
 async function opened({ app, base }: Service = service): Promise<Client> {
   const client = connect(app.key, query, base)
   await once(client, 'open')
   return client
 }
 
-/** Everything until the end of the connection. */
+/** All messages until the connection ends. */
 async function received(client: Client) {
   const binary: Uint8Array[] = []
   const texts: string[] = []
@@ -75,7 +75,7 @@ async function received(client: Client) {
   return { bytes: Buffer.concat(binary), texts, code, reason: String(reason) }
 }
 
-/** The status and the error of a request that does not become a WebSocket. */
+/** Status and error of a request that does not become a WebSocket. */
 async function refusal(client: Client) {
   client.on('error', () => undefined)
   const [, answer] = (await once(client, 'unexpected-response')) as [
@@ -87,7 +87,7 @@ async function refusal(client: Client) {
   return { status: answer.statusCode, code: (JSON.parse(text) as { code: string }).code }
 }
 
-/** A request that asks for another protocol. */
+/** A request for an upgrade to another protocol. */
 function asking(path: string, headers: string[], method = 'GET'): string {
   const handshake = ['Sec-WebSocket-Version: 13', `Sec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}`]
   const lines = [`${method} ${path} HTTP/1.1`, 'Host: localhost', 'Connection: Upgrade', ...handshake, ...headers]
@@ -100,7 +100,7 @@ describe('a live stream', () => {
     const all = received(client)
     const samples = Int16Array.from(noise(3 * rate), (value) => 20_000 * value)
     const bytes = new Uint8Array(samples.buffer)
-    // Cut within a sample, too.
+    // Some cuts lie within a sample.
     for (let at = 0; at < bytes.length; at += 1001) client.send(bytes.subarray(at, at + 1001))
     client.send('end')
     const { bytes: found, texts, code } = await all
@@ -147,7 +147,7 @@ describe('a live stream', () => {
     acceptUpgrades(server, handler, { path: '/v1' })
     const chat = new WebSocketServer({ noServer: true })
     server.on('upgrade', (request, socket, head) => {
-      // Later, as of a host that looks up a session first.
+      // Later, as by a host that looks up a session first.
       const open = () => chat.handleUpgrade(request, socket, head, (one) => one.send('hello'))
       if (request.url === '/chat') setTimeout(open, 50)
     })
@@ -258,7 +258,7 @@ describe('a live stream', () => {
   test('that finds no room may break the protocol without harm to the server', async () => {
     const first = await opened()
     const second = await opened()
-    // The connection stays open until its client has answered, and what comes on it is read.
+    // The connection stays open until its client has answered, and its input is still read.
     const socket = createConnection(Number(new URL(service.base).port), '127.0.0.1')
     socket.write(asking(`/v1/live?${query}`, ['Upgrade: websocket', `Authorization: ${service.app.key}`]))
     await expect.poll(() => String(socket.read() ?? '')).toContain('All live streams are taken')
@@ -296,7 +296,7 @@ describe('a live stream', () => {
 describe('a client', () => {
   const heartbeatMs = 150
 
-  /** What is sent comes back, at this pace. */
+  /** Echoes the samples, at the given pace. */
   function echo(bytesPerSecond: number): SeparateLive {
     return async function* (samples) {
       for await (const bytes of samples) {
@@ -306,7 +306,7 @@ describe('a client', () => {
     }
   }
 
-  /** With one stream at a time, until the test has ended. */
+  /** Starts a service that allows one stream at a time, for the duration of the test. */
   async function startLive(
     separate: SeparateLive,
     limits: HandlerSettings['limits'] = {},
@@ -323,7 +323,7 @@ describe('a client', () => {
     const [megabytes, megabyte] = [64, new Uint8Array(2 ** 20)]
     let gone = 0
     for (let sent = 0; sent < megabytes; sent++) client.send(megabyte, (error) => (gone += error ? 0 : 1))
-    // It does not read the end of its connection either, so the next one tells of it.
+    // The client does not read the end of its connection either, so the next client shows it.
     await expect
       .poll(
         async () => {
@@ -336,7 +336,7 @@ describe('a client', () => {
         { interval: 100 },
       )
       .toBe(1000)
-    // What the kernels of both sides hold is no more than some megabytes.
+    // The kernels' buffers on both sides hold only a few megabytes.
     expect(gone).toBeLessThan(megabytes / 2)
     client.terminate()
     await closed
@@ -367,7 +367,7 @@ describe('a client', () => {
   test('that sends short messages without end is held back after some thousands', async () => {
     let waiting = 0
     const separate: SeparateLive = async function* (samples) {
-      // In each of these, one message comes.
+      // One message arrives in each of these passes.
       for (let pass = 0; pass < 20_000; pass++) await immediate()
       let isSamePass = true
       setImmediate(() => (isSamePass = false))
@@ -380,7 +380,7 @@ describe('a client', () => {
     client.send('end')
     expect((await all).code).toBe(1000)
     expect(waiting).toBeGreaterThan(500)
-    // What was read from the connection at once comes in any case: 64 KiB, of 7 bytes each.
+    // Messages of a single read arrive in any case: 64 KiB, of 7 bytes each.
     expect(waiting).toBeLessThan(11_000)
   })
 
@@ -440,7 +440,7 @@ describe('a client', () => {
     const live = await startLive(echo(2 ** 20), { heartbeatMs })
     const client = await opened(live)
     const all = received(client)
-    // Its answers to pings wait behind two seconds of samples.
+    // Its answers to pings are queued behind two seconds of samples.
     for (let sent = 0; sent < 64; sent++) client.send(new Uint8Array(2 ** 15))
     client.send('end')
     const { code, bytes } = await all

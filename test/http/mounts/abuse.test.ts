@@ -12,7 +12,7 @@ import { listener, serve } from '../../../src/http/mounts/node.js'
 import { separated, type Service, serviceOfTest, type ServiceSettings } from '../harness.js'
 import { chunkedPut, rawRequest } from './raw-request.js'
 
-/** The default is one second, which a busy machine may need. */
+/** Timeout for a busy machine: the default is one second. */
 const patient = { timeout: 15_000 }
 
 async function start(settings: ServiceSettings = {}): Promise<{ service: Service; directory: string }> {
@@ -28,7 +28,7 @@ function trickle(url: string, head: string[], piece: string, everyMs: number, co
     const socket: Socket = connect(Number(port), hostname)
     let received = ''
     let sent = 0
-    // What is written before it is connected is kept in this order, so that no piece goes before the head.
+    // Writes before the connection are kept in this order, so that no piece precedes the head.
     socket.write([`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n'))
     const timer = setInterval(() => socket.writable && sent++ < count && socket.write(piece), everyMs)
     socket.on('data', (chunk) => (received += chunk.toString()))
@@ -168,12 +168,12 @@ describe('a slow client', () => {
     const apps = [service.app]
     for (let n = 0; n < 23; n++) apps.push(await service.addApplication(`Other ${n}`))
     const newcomer = apps.pop()!
-    // An eighth of all is for those that have none.
+    // An eighth of all slots is reserved for applications without one.
     const begun = apps.flatMap(({ key }, n) => Array.from({ length: n < 7 ? 16 : 1 }, () => begin(key)))
-    // Refused for what is in it.
+    // Refused because of its content.
     await expect.poll(() => create(service.app.key, 20_000), patient).toBe(429)
     expect(await create(service.app.key, 10_000)).toBe(400)
-    // All slots are taken, so that the newcomer gets one of those of an application that has the most.
+    // All slots are taken, so the newcomer gets a slot of an application that has the most.
     expect(await create(newcomer.key, 20_000)).toBe(400)
     const answers = () => begun.map((answer) => answer()).filter((answer) => answer !== undefined)
     await expect.poll(answers, patient).toEqual(['429'])
@@ -204,7 +204,7 @@ describe('a slow client', () => {
   test('that sends slowly but steadily is accepted', async () => {
     const { service } = await start({ http: { limits: { idleMs: 1000, minBytesPerSecond: 100 } } })
     const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
-    // In all longer than it may pause.
+    // Longer in total than a pause may be.
     const answer = await trickle(uploadUrl, ['PUT', 'Content-Length: 800', 'Connection: close'], 'x'.repeat(20), 40, 40)
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })
@@ -289,7 +289,7 @@ describe('a client that goes away', () => {
       })
     }
     await expect.poll(() => filesIn(directory), patient).toEqual([])
-    // Until the server has noticed that the last one is gone, its ticket is in use.
+    // Until the server notices that the last client is gone, its ticket is in use.
     const send = async () => (await fetch(uploadUrl, { method: 'PUT', body: 'whole' })).status
     await expect.poll(send, patient).toBe(200)
     expect(await (await fetch(downloadUrl)).text()).toBe('whole')
@@ -311,7 +311,7 @@ async function resultOf(service: Service, bytes: number): Promise<string> {
   return (await separated(service, Buffer.alloc(bytes, 'sound'))).result?.vocals ?? ''
 }
 
-/** Names of the files in the blob folder, but for the marker of the deployment. */
+/** Names of the files in the blob folder, except the deployment's marker. */
 function filesIn(directory: string): string[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name !== 'deployment')
@@ -324,14 +324,14 @@ function openFiles(directory: string): number {
     try {
       if (readlinkSync(`/proc/self/fd/${fd}`).startsWith(directory)) count++
     } catch {
-      // The descriptor of this very listing.
+      // The file descriptor of this listing itself.
     }
   }
   return count
 }
 
 describe('an unexpected body', () => {
-  /** Sends without end, as fast as it is taken, until the server closes. */
+  /** Sends continuously, as fast as the server reads, until it closes. */
   function flood(url: string, head: string[]): Promise<{ answer: string; sent: number }> {
     const { hostname, port, host, pathname, search } = new URL(url)
     const block = Buffer.alloc(64 * 1024)
@@ -364,9 +364,9 @@ describe('an unexpected body', () => {
   ])('is read up to a bound, %s, and then the connection is closed', async (_what, path, head) => {
     const { service } = await start()
     const { answer, sent } = await flood(service.base + path, head)
-    // What lies in the buffers of both sides counts as sent; without the bound all 25 MiB are taken.
+    // Bytes in the buffers of both sides count as sent; without the limit, all 25 MiB are read.
     expect(sent).toBeLessThan(15 * 1024 ** 2)
-    // A client that goes on sending may be cut off before it has read the answer.
+    // A client that keeps sending may be cut off before it has read the answer.
     expect(answer).toMatch(/^$|connection: close/i)
   })
 

@@ -7,7 +7,7 @@ import { canMakeCertificates, selfSigned } from './self-signed.js'
 import { type Service, serviceOfTest, startService } from '../harness.js'
 import { rawRequest } from './raw-request.js'
 
-/** Clients of this interface that exist, as the table of the contract tells what they do, byte for byte. */
+/** Existing clients of this interface, byte for byte as the contract's table describes them. */
 
 let service: Service
 beforeAll(async () => {

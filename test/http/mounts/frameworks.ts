@@ -24,15 +24,15 @@ export interface Host {
 }
 
 export interface StartOptions {
-  /** `parsed`: the framework's usual body parsers. `text`: one that makes a text of any body. `dropped`: something that keeps nothing of what it reads. */
+  /** `parsed`: the framework's usual body parsers. `text`: one that makes any body a string. `dropped`: middleware that discards what it reads. */
   bodies?: 'parsed' | 'text' | 'dropped'
 }
 
 export interface Framework {
   name: string
   /**
-   * An application of this framework with a route of its own at `/hello` and the handler under `/media/v1`, behind what
-   * reads bodies.
+   * An application of this framework with its own route at `/hello` and the handler under `/media/v1`, behind the body
+   * parsers.
    */
   start(handler: Handler, options?: StartOptions): Promise<Host>
 }

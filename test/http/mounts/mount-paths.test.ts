@@ -54,7 +54,7 @@ async function fastify(handler: Handler, prefix: string, options: FastifyServerO
   return app.listen({ port: 0, host: '127.0.0.1' })
 }
 
-/** connect is not installed: this does what it does, it cuts off the path and keeps the original URL. */
+/** Replaces connect, which is not installed: cuts off the path and keeps the original URL. */
 function connect(handler: Handler) {
   const mount = expressMount(handler)
   return listen((request, response) => {

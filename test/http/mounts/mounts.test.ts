@@ -85,7 +85,7 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     const { uploadUrl } = await newTicket()
     const total = 100 * megabyte
     const before = memoryInUse()
-    // By bytes and not by time: each look collects garbage, and a slow machine would do little else.
+    // Sampled by bytes rather than by time: each sample collects garbage, and a slow machine would do little else.
     const growth: number[] = []
     sink.every(8 * megabyte, () => growth.push(memoryInUse() - before))
     sink.pauseFirst(200)
@@ -109,7 +109,7 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     await failed
     expect((await fetch(downloadUrl)).status).toBe(404)
     expect((await fetch(uploadUrl, { method: 'PUT', body: 'again' })).status).toBe(200)
-    // It is the client's failure, not the service's.
+    // The failure is the client's, not the service's.
     expect(errors).toEqual([])
   })
 
@@ -239,7 +239,7 @@ describe('behind a middleware of the host that compresses', () => {
     service = await startService()
     headers = { authorization: service.app.key, 'content-type': 'application/json' }
     const app = express()
-    // Whatever the type: it replaces `response.write`, and calls nobody back.
+    // Compresses any type: it replaces `response.write`, and calls nobody back.
     app.use(compression({ filter: () => true }))
     app.use('/media', expressMount(service.handler))
     server = app.listen(0, '127.0.0.1')
@@ -254,7 +254,7 @@ describe('behind a middleware of the host that compresses', () => {
   test('a file arrives complete, and a part of it as it is stored', async () => {
     const ticket = await (await fetch(`${base}/upload`, { headers })).json()
     const { uploadUrl, downloadUrl } = ticket as { uploadUrl: string; downloadUrl: string }
-    // Larger than a chunk, and each one is another.
+    // Larger than a chunk, and all chunks differ.
     const text = Array.from({ length: 100_000 }, (_, line) => `line ${line}`).join('\n')
     await fetch(uploadUrl, { method: 'PUT', body: text })
     const warnings: string[] = []
@@ -264,7 +264,7 @@ describe('behind a middleware of the host that compresses', () => {
     expect(answer.headers.get('content-encoding')).toBe('gzip')
     expect(await answer.text()).toBe(text)
     process.off('warning', note)
-    // It takes no listener off, so that each wait for the client would leave one.
+    // It removes no listener, so each wait for the client would leave one.
     expect(warnings).toEqual([])
     const part = await fetch(downloadUrl, { headers: { range: 'bytes=7-9999', 'accept-encoding': 'gzip' } })
     expect([part.status, part.headers.get('content-encoding'), part.headers.get('content-length')]).toEqual([
@@ -302,8 +302,8 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 /**
- * What the process holds for data. Garbage does not count: how much of it V8 lets gather differs from one Node to the
- * next.
+ * Memory that the process uses for data, without garbage: how much V8 accumulates differs between Node.js
+ * versions.
  */
 function memoryInUse(): number {
   collectGarbage()
@@ -345,7 +345,7 @@ function discardingBlobs() {
   const blobs: BlobStore = {
     ...inner,
     traits: inner.traits,
-    // The empty mark of a used ticket is no file of a client's.
+    // The empty mark of a used ticket is not a client's file.
     put: (key, source, options) => inner.put(key, key.endsWith('.used') ? source : watched(source), options),
     get: (key, options) => inner.get(key, options),
     stat: (key) => inner.stat(key),
@@ -373,7 +373,7 @@ function discardingBlobs() {
     blobs,
     pauseFirst: (milliseconds: number) => void (pauseMs = milliseconds),
     lastBytes: () => bytes,
-    /** Calls `then` each time so many bytes more of a file have come. */
+    /** Calls `then` each time that another `count` bytes of a file have arrived. */
     every: (count: number, then: () => unknown) => ([lookEvery, look] = [count, then]),
     firstRead: () => new Promise<void>((resolve) => (onFirstRead = resolve)),
     nextFailure: () => new Promise<void>((resolve) => (onFailure = resolve)),

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** What was received on a connection until the server closed it or `until` was seen. */
+/** The bytes received on a connection until the server closed it or `until` was seen. */
 export interface RawAnswer {
   status: number
   head: string
@@ -10,8 +10,8 @@ export interface RawAnswer {
 }
 
 /**
- * Sends raw bytes and collects the answer, as a foreign client would. `pieces` are written one after
- * the other, each when the one before has been taken by the network.
+ * Sends raw bytes and collects the answer, as a foreign client would. `pieces` are written one after another, each once
+ * the network has taken the one before.
  */
 export function rawRequest(
   url: string,
@@ -50,7 +50,7 @@ export function rawRequest(
   })
 }
 
-/** `PUT` with `Transfer-Encoding: chunked` and nothing else, as some clients send it. */
+/** `PUT` with `Transfer-Encoding: chunked` as its only header, as some clients send it. */
 export function* chunkedPut(
   url: string,
   chunks: Iterable<string | Uint8Array>,

@@ -13,7 +13,7 @@ async function start(
   return server
 }
 
-/** A connection, and what it has received when it is closed. */
+/** A connection, and all that it has received by the time it closes. */
 function open({ port }: RunningServer, sent = ''): { socket: Socket; closed: Promise<string> } {
   const socket = connect(port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
@@ -29,7 +29,7 @@ describe('a server of ours', () => {
   test('limits the time of headers and idle connections, and their number, by default', async () => {
     const { server } = await start()
     expect([server.headersTimeout, server.timeout, server.maxConnections]).toEqual([60_000, 120_000, 1001])
-    // Not the whole request: a large upload over a slow line may take hours.
+    // No limit for a whole request: a large upload over a slow line may take hours.
     expect(server.requestTimeout).toBe(0)
   })
 
@@ -79,7 +79,7 @@ describe('a server of ours', () => {
     await expect.poll(() => closed, { timeout: 15_000 }).toBe(6)
     const asked = await rawRequest(server.origin, ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'])
     expect(asked.status).toBe(200)
-    // The one that had waited for longest made room.
+    // The connection that had waited longest was closed.
     expect(closed).toBe(7)
   })
 
@@ -88,7 +88,7 @@ describe('a server of ours', () => {
     async () => {
       const server = await start({ maxConnections: 8 })
       const silent = Array.from({ length: 12 }, () => open(server))
-      // Three quarters of all that there may be are left to them.
+      // Three quarters of all connections are left to them.
       let closed = 0
       for (const one of silent) void one.closed.then(() => closed++)
       await expect.poll(() => closed, { timeout: 15_000 }).toBe(6)

@@ -157,7 +157,7 @@ describe("the operator's interface", () => {
     expect(seen.rules).toEqual([{ kind: 'workflow', id: 'service/held', state: 'paused', maxRunning: 3 }])
     expect(seen.applications.map(({ name }) => name).sort()).toEqual(['Another', 'Test application'])
 
-    // Who has changed something sees it at once, though others see what was read a moment ago.
+    // An operator sees a change of their own at once, although others see what was read a moment ago.
     const opened = await ask<Overview>('rule', {
       target: { kind: 'workflow', id: 'service/held' },
       change: { state: 'open', maxRunning: null },
@@ -173,7 +173,7 @@ describe("the operator's interface", () => {
     const many = await serviceOfTest({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
     const made = await endedJobs(jobs, 702, { fields: { workflow: 'service/held' } })
     const broken = await endedJobs(jobs, 601, { isFailed: true })
-    // What was deleted has ended all the same.
+    // A deleted job still counts as ended.
     const [deleted] = made
     await jobs.apply(deleted?.id ?? '', { kind: 'delete' })
     const answer = await fetch(`${many.base}/operator/api/overview`, { headers: { authorization: operatorKey } })
@@ -194,7 +194,7 @@ describe("the operator's interface", () => {
       waiting: { reason: 'no_worker', message: expect.stringContaining('gpu') },
     })
     let seen: Overview | undefined
-    // What waits and who is there is remembered for two seconds.
+    // Queues and workers are cached for two seconds.
     await expect
       .poll(async () => (seen = await ask<Overview>('overview')).queues, { timeout: 30_000, interval: 200 })
       .toContainEqual(

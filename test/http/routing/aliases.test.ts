@@ -8,7 +8,7 @@ import { createClient } from '../../../src/client/client.js'
 import { workflowTools } from '../../../src/mcp/workflow-tools.js'
 import { copyingStems } from '../light-workflows.js'
 
-/** A workflow is offered under further ids, so that programs written for another service change its address alone. */
+/** A workflow has further ids, so that programs written for another service need only change its address. */
 
 const own = 'service/stems-vocals-accompaniment'
 const alias = 'music-ai/stems-vocals-accompaniment'

@@ -22,7 +22,7 @@ interface Received {
   body: string
 }
 
-/** A server of a client's, on loopback, and the policy that lets the service reach it. */
+/** A client's server on loopback, and the policy that lets the service reach it. */
 async function startReceiver() {
   const received: Received[] = []
   const server = createServer((request, response) => {
@@ -91,7 +91,7 @@ describe('a body with thousands of wrong values', () => {
     const answer = await service.submit(body)
     const text = await answer.text()
     expect([answer.status, text.length < 1000]).toEqual([400, true])
-    // One issue: the values themselves were not checked.
+    // One issue: the values themselves are not checked.
     expect(JSON.parse(text)).toMatchObject({ errors: [{ path, message: expect.stringContaining(message) }] })
   })
 
@@ -102,7 +102,7 @@ describe('a body with thousands of wrong values', () => {
     ['values', '{'.repeat(20_000)],
   ])('is not even parsed if it has more %s than any valid one', async (what, text) => {
     const service = await serviceOfTest({ worker: false })
-    // Cut off in its middle, it is no JSON: a parser would have said so.
+    // Cut off in the middle, the body is not JSON: a parser would have reported that.
     const answer = await service.api('/job', { method: 'POST', body: `{"params":${text.slice(0, -10)}` })
     expect([answer.status, await answer.json()]).toEqual([
       400,
@@ -211,7 +211,7 @@ describe('a deleted job', () => {
     const count = async () => {
       let files = 0
       for (const prefix of ['results/', 'uploads/'])
-        // The mark of a used ticket stays until no ticket can be that old.
+        // The mark of a used ticket stays until every ticket of that age has expired.
         for await (const { key } of blobs.list(prefix)) if (!key.endsWith('.used')) files++
       return files
     }

@@ -87,7 +87,7 @@ const hostileText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
 )
 
-/** Values of a JSON schema, mostly. */
+/** Values that mostly match a JSON schema. */
 function fromSchema(schema: Schema): fc.Arbitrary<unknown> {
   const wild: fc.Arbitrary<unknown> = fc.oneof(fc.jsonValue({ maxDepth: 3 }), hostileText)
   return fc.oneof({ weight: 5, arbitrary: strict(schema) }, { weight: 1, arbitrary: wild })
@@ -140,8 +140,8 @@ function requests(): fc.Arbitrary<FuzzRequest> {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
-  // The last checks of these are reached seldom: with one operation of forty and any headers, one run in ten never saw
-  // a 422.
+  // The last checks of these operations are seldom reached: with one operation of forty and any headers, one run in ten
+  // never saw a 422.
   const deepest = operations.filter(({ path, method }) => (path === '/job' && method === 'post') || method === 'put')
   return fc
     .oneof({ weight: 4, arbitrary: fc.constantFrom(...operations) }, fc.constantFrom(...deepest))
@@ -179,12 +179,12 @@ function safePath(text: string): string {
   return /^[\x21-\x7e]*$/.test(text) ? text : encodeURIComponent(wellFormed(text))
 }
 
-/** Without lone surrogates, which no URL can carry. */
+/** The text without lone surrogates, which no URL can carry. */
 function wellFormed(text: string): string {
   return Buffer.from(text).toString()
 }
 
-/** Also for a generated object without a prototype, which `String` cannot turn into text. */
+/** Works for a generated object without a prototype, which `String` cannot convert. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
@@ -294,7 +294,7 @@ function send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer>
         const chunks: Buffer[] = []
         answer.on('data', (chunk: Buffer) => {
           chunks.push(chunk)
-          // A stream of events has no end of its own here.
+          // A stream of events never ends by itself here.
           if (String(answer.headers['content-type']).startsWith('text/event-stream')) sent.destroy()
         })
         const finish = () =>
@@ -333,7 +333,7 @@ test('whatever is sent to any route gets an answer that is not a 500 and reveals
   const before = heapAfterCollection()
   await run(2500)
   expect(heapAfterCollection() - before).toBeLessThan(25 * 1024 * 1024)
-  // The generator is of use only while it gets past the first checks.
+  // The generator is useful only while it passes the first checks.
   for (const status of [200, 400, 401, 403, 404, 405, 409, 415, 422])
     expect(seen.get(status) ?? 0, `answers with ${status}`).toBeGreaterThan(0)
 }, 120_000)

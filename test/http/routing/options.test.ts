@@ -183,7 +183,7 @@ describe('direct storage', () => {
     })
     const refused = await flow('long song')
     expect([refused.status, await refused.json()]).toEqual([422, expect.objectContaining({ reason: 'too_large' })])
-    // A form is larger than the file in it, which is what the limit is for.
+    // A form is larger than its file, to which the limit applies.
     const form = (content: string) =>
       `--cut\r\nContent-Disposition: form-data; name="filedata"; filename="a"\r\n\r\n${content}\r\n--cut--\r\n`
     expect(await (await flow(form('songs'))).json()).toMatchObject({ status: 'SUCCEEDED' })

@@ -4,7 +4,7 @@ import type { ApplicationStore } from '../../../src/core/engine/ports/applicatio
 import { issueKey, revokeKey } from '../../../src/http/index.js'
 import { serviceOfTest } from '../harness.js'
 
-/** A service whose look-ups of keys wait while they are held, and what its stores were called for meanwhile. */
+/** A service whose key look-ups wait while they are held, and the store calls made meanwhile. */
 async function start() {
   const gate = { waiting: 0, open: Promise.resolve(), release: () => {} }
   const calls: string[] = []

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService } from '../harness.js'
 
-/** What a client is told about a request that is refused: what happened, what was expected, and what to do. */
+/** Messages for a client whose request is refused: what happened, what was expected, and what to do. */
 
 let service: Service
 beforeAll(async () => {
@@ -174,7 +174,7 @@ describe('a key', () => {
   })
 })
 
-/** Of the words that the validator has for what is wrong. */
+/** Phrases from the validator's messages. */
 const validatorsWords =
   /Invalid (input|option|string|number|URL|UUID|ISO|key|element|value)|Too (small|big)|received|Unrecognized|expected \w+ to/
 

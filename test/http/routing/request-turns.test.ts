@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** The most requests of twenty that are answered in one pass of the event loop. */
+/** The largest number of twenty requests that are answered in one pass of the event loop. */
 async function mostInOnePass(handler: Handler, request: () => Request, status: number): Promise<number> {
   const inPass = [0]
   let isOver = false
@@ -49,7 +49,7 @@ describe('while passes of the event loop are long, an application that asks more
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
-  /** Lets passes be long, of which the turns learn by requests. */
+  /** Makes passes long, which the turns learn from requests. */
   const begunLongPasses = async () => {
     for (let n = 0; n < 3; n++) {
       void ticketOf(seldom.key)

@@ -26,7 +26,7 @@ test('the list for language models is served, even at the root, with working lin
 
 test('the full text has whole programs, which are those of the examples, and pages', async () => {
   const text = await served('/llms-full.txt')
-  // test/examples/examples.test.ts and test/examples/distributed.test.ts run these files.
+  // test/examples/examples.test.ts and test/examples/distributed.test.ts run these programs.
   for (const name of ['express', 'next-route', 'worker', 'custom-workflow']) {
     const path = `examples/${name}.mjs`
     expect(text).toContain(`## ${path}\n\n\`\`\`js\n${readFileSync(join(root, path), 'utf8')}\`\`\`\n`)

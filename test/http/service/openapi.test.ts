@@ -219,7 +219,7 @@ test('is built for one client at a time, and 50 wait: anyone may request it unde
   await new Promise<void>((resolve) => {
     for (const each of asked) void each.then((status) => status === 429 && resolve())
   })
-  // While the client asks for more, another asks for one that waits, and for one of its own.
+  // While one client requests more, another requests a document that others await, and one of its own.
   expect(await Promise.all([ask(50, '192.0.2.2'), ask(500, '192.0.2.2')])).toEqual([200, 200])
   expect(new Set(await Promise.all(asked))).toEqual(new Set([200, 429]))
   expect(await ask(499, '192.0.2.1')).toBe(200)

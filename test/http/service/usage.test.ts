@@ -8,7 +8,7 @@ import { dayMs } from '../../../src/core/engine/job/quota.js'
 import { usageCsv } from '../../../src/http/service/usage-routes.js'
 import { pollJob, type Service, serviceOfTest, startService } from '../harness.js'
 
-/** The ledger of use: what ended jobs used, kept beyond them. */
+/** The usage ledger: resources used by ended jobs, kept longer than the jobs. */
 
 const stems = 'service/stems-vocals-accompaniment'
 const today = new Date().toISOString().slice(0, 10)
@@ -133,7 +133,7 @@ test('the ledger is kept for as long as the option says, to the day', async () =
   await jobs.ledger?.tidy({ keepFromDay: Math.floor((time - 2 * dayMs) / dayMs) })
   expect(await ends()).toBe(1)
   time = now + 3 * dayMs
-  // The first sweep of an engine looks at the ledger.
+  // The first sweep of an engine prunes the ledger.
   await short.engine.sweep()
   expect(await ends()).toBe(0)
 })

@@ -76,7 +76,7 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
   })
 
   test('has a folder for each of two songs whose names are one for macOS', async () => {
-    // Composed, decomposed, and in capitals.
+    // Composed, decomposed, and upper case.
     for (const name of ['Caf\u00e9', 'Cafe\u0301', 'CAF\u00c9']) await archived(name, Buffer.from(name), 'Cafes')
     const { url } = await link('batchName=Cafes')
     const files = await unpacked('cafes', Buffer.from(await (await fetch(url)).arrayBuffer()))

@@ -1,19 +1,19 @@
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net'
 
 export interface CuttingProxy {
-  /** Its origin, which stands for that of the server behind it. */
+  /** Its origin, which replaces that of the server behind it. */
   origin: string
   /** Connections broken so far. */
   cuts: number
-  /** No connection gets through until this is set to false. */
+  /** While true, no connection gets through. */
   isDown: boolean
   close(): Promise<void>
 }
 
 /**
- * A network that breaks each connection, without notice to either side, once so many bytes were sent.
+ * A network that breaks each connection, without notice to either side, after the given number of bytes.
  *
- * @param staysDown true: with the first one, all are broken, until `isDown` is set to false
+ * @param staysDown true: the first break breaks all connections, until `isDown` is set to false
  */
 export async function cuttingProxy(
   port: number,

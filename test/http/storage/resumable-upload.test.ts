@@ -35,7 +35,7 @@ async function keys(blobs: BlobStore): Promise<string[]> {
   return found
 }
 
-/** A request of the protocol, to an upload or to the place where they begin. */
+/** A request of the protocol, to an upload or to the address that creates uploads. */
 function tus(
   service: Service,
   method: string,
@@ -114,7 +114,7 @@ it('lists the pieces once, not for each of them, and continues after one of anot
     return [answer.status, answer.headers.get('upload-offset')]
   }
   for (let offset = 0; offset < 5; offset++) expect(await send(offset, 'x')).toEqual([204, String(offset + 1)])
-  // Only before the first: later ones would take longer and longer.
+  // Listed only before the first part: later listings would take longer and longer.
   expect(listed.mock.calls.filter(([prefix]) => prefix.endsWith('.parts/')).length).toBeLessThan(3)
   const id = url.split('/').at(-1)
   await blobs.put(`uploads/${service.app.id}/${id}.parts/${'5'.padStart(16, '0')}`, 'abc')
@@ -168,7 +168,7 @@ describe.each(stores)('an upload into %s', (_name, open) => {
       })
       upload.start()
     })
-    // No connection can carry the whole, so each began where the one before it was cut.
+    // No connection can carry the whole file, so each resumed where the previous one was cut.
     expect(network.cuts).toBeGreaterThanOrEqual(4)
     expect((await vocalsOf(service, downloadUrl!)).equals(file)).toBe(true)
     const id = new URL(downloadUrl!).pathname.split('/').at(-1)
@@ -229,7 +229,7 @@ it('the client waits a minute at most, however long a proxy asks for', async () 
 })
 
 it('the client waits for a connection as long as it takes, if it can report that', async () => {
-  // A network that is away for minutes.
+  // A network that is down for minutes.
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   const size = 9 * mebibyte
   const [outage, stored] = [90, 5 * mebibyte]
@@ -255,7 +255,7 @@ it('the client waits for a connection as long as it takes, if it can report that
   const interrupted = vi.fn()
   expect(await attempt(interrupted)).toEqual({ downloadUrl: 'http://a/y' })
   expect(interrupted.mock.calls.length).toBeGreaterThan(8)
-  // What is stored is not sent again.
+  // Stored bytes are not sent again.
   expect(asked.filter((one) => one.startsWith('PATCH'))).toEqual(['PATCH 0', `PATCH ${stored}`])
 })
 
@@ -383,12 +383,12 @@ describe('an upload that can be resumed', () => {
     const longer = tus(service, 'POST', { headers: { 'upload-length': '3' }, body: 'four' })
     expect(await refused(longer)).toEqual([413, 'TOO_LARGE', expect.stringMatching(/^More bytes came than .*left/)])
     expect((await refused(tus(service, 'PATCH', { url, headers: { 'tus-resumable': '' } })))[0]).toBe(412)
-    // Of extensions that are not offered.
+    // Headers of extensions that the service does not offer.
     const deferred = { 'upload-defer-length': '1' }
     for (const headers of [deferred, { 'upload-concat': 'partial', 'upload-length': '1' }])
       expect((await refused(tus(service, 'POST', { headers })))[0]).toBe(400)
     expect((await refused(tus(service, 'POST')))[0]).toBe(400)
-    // Another upload has taken the space meanwhile.
+    // Another upload has meanwhile taken the space.
     await service.uploaded(Buffer.alloc(800))
     const full = tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'x'.repeat(500) })
     expect((await refused(full)).slice(0, 2)).toEqual([429, 'STORAGE_FULL'])

@@ -50,7 +50,7 @@ describe('uploads under way', () => {
       readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
         (one) => one.isFile() && one.name !== 'deployment',
       )
-    // The engine's own file is first written beside its name, and would be counted there.
+    // The engine's own file is first written under a temporary name, and would be counted there.
     await expect.poll(() => existsSync(join(directory, 'deployment'))).toBe(true)
     const first = await beginUpload(uploadUrl)
     await expect.poll(() => files().length).toBe(1)
@@ -112,7 +112,7 @@ describe('a used ticket', () => {
     await service.api(`/job/${id}`, { method: 'DELETE' })
     expect((await fetch(downloadUrl)).status).toBe(404)
     expect((await put(uploadUrl, 'second')).status).toBe(409)
-    // Nor does the sweep bring it back while the ticket lives.
+    // Nor does the sweep restore it while the ticket is valid.
     await service.engine.sweep({ files: true })
     expect((await put(uploadUrl, 'second')).status).toBe(409)
     expect((await fetch(downloadUrl)).status).toBe(404)
@@ -140,7 +140,7 @@ for (const [name, open, missing] of durableStores) {
       const stems = async (service: Service, inputUrl: string) =>
         service.submit({ workflow: stemsId, params: { inputUrl } })
 
-      /** The status with which a process that has not counted lately answers the request for a ticket. */
+      /** The status with which a process without a recent count answers a request for a ticket. */
       async function ticketOfAnother({ engine, app }: Service, storedBytes: number): Promise<number> {
         const server = await serve(createHandler(engine, { basePath: '/v1', limits: { storedBytes } }), { port: 0 })
         onTestFinished(() => server.close({ timeoutMs: 0 }))
@@ -156,7 +156,7 @@ for (const [name, open, missing] of durableStores) {
           429,
           expect.objectContaining({ code: 'STORAGE_FULL', message: expect.stringContaining('Delete jobs') }),
         ])
-        // Clients that ignore that answer learn it from the job.
+        // Clients that ignore this answer get the reason from the job.
         expect(await (await stems(service, tickets[1]!.downloadUrl)).json()).toMatchObject({ reason: 'storage_full' })
         const half = new ReadableStream({
           start(controller) {
@@ -180,7 +180,7 @@ for (const [name, open, missing] of durableStores) {
         }
         expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
         expect(await service.engine.resultBytes(service.app.id)).toBe(5000)
-        // A process that has not counted lately.
+        // A process without a recent count.
         const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 6000 } })
         const server = await serve(handler, { port: 0 })
         onTestFinished(() => server.close({ timeoutMs: 0 }))
@@ -278,12 +278,12 @@ test('no request waits for a count if the last one found plenty of room', async 
   await use.refuseFull('app')
   vi.advanceTimersByTime(11_000)
   stored = 60
-  // The look is made, and has not ended.
+  // The count has begun, but has not ended.
   await use.refuseFull('app')
   expect(looks).toBe(2)
   finish()
   await turn()
-  // It said that more than half is used: the next one is waited for.
+  // More than half was used at the last count, so the next count is awaited.
   vi.advanceTimersByTime(5000)
   stored = 100
   let answer: unknown = 'none'
@@ -304,7 +304,7 @@ test('uploads straight to the blob store count, too', async () => {
   const service = await serviceOfTest({ blobs, http: { directStorage: true, limits: { storedBytes: 10 } } })
   expect((await service.api('/upload')).status).toBe(200)
   await blobs.put(`uploads/${service.app.id}/direct`, Readable.from([Buffer.from('more than ten bytes')]))
-  // When the store is looked at again.
+  // After the next count of the store.
   await expect.poll(async () => (await service.api('/upload')).status, { timeout: 15_000, interval: 200 }).toBe(429)
 })
 
@@ -331,7 +331,7 @@ test('a job store that fails while the uploads are being counted fails the reque
   process.on('unhandledRejection', note)
   try {
     const refused = use.refuseFull('app').catch((error: unknown) => error)
-    // Node reports a rejection that nobody waits for after the turn in which it came.
+    // Node.js reports an unhandled rejection after the turn in which it occurred.
     await turn()
     await turn()
     finishListing()

@@ -21,7 +21,7 @@ async function newTicket(): Promise<Ticket> {
   return (await (await service.api('/upload')).json()) as Ticket
 }
 
-/** As text, for a quick comparison. */
+/** The stored content as text, for a quick comparison. */
 async function stored(ticket: Ticket): Promise<string | undefined> {
   const answer = await fetch(ticket.downloadUrl)
   return answer.status === 200 ? text(Buffer.from(await answer.arrayBuffer())) : undefined
@@ -261,7 +261,7 @@ describe('the download URL as an input', () => {
     const inputUrl = await service.uploaded(song)
     const first = await createJob(inputUrl)
     const others: Awaited<ReturnType<typeof createJob>>[] = []
-    // One after another, across the end of the first job: none may be accepted and then miss its file.
+    // One after another, across the end of the first job: no job may be accepted and then lack its file.
     for (let n = 0; n < 60; n++) others.push(await createJob(inputUrl))
     for (const { status, body } of [first, ...others]) {
       expect(status).toBe(200)
@@ -303,7 +303,7 @@ describe('the download URL as an input', () => {
     try {
       const inputUrl = await service.uploaded(song)
       const first = await createJob(inputUrl, 'key-of-an-expired-link')
-      // Within the 24 h for which a key is remembered, after the 24 h of the link: they begin one after the other.
+      // Within the 24 h for which a key is remembered, after the 24 h of the link: the key's time begins later.
       vi.setSystemTime(Number(new URL(inputUrl).searchParams.get('expires')) * 1000)
       expect(await createJob(inputUrl)).toMatchObject({
         status: 422,

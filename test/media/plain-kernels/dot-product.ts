@@ -1,6 +1,6 @@
 import type { DotProduct } from '../../../src/core/media/dsp/kernels/dot-product.js'
 
-/** Eight running sums, as two vectors have them; the first one takes what is left over. */
+/** Eight running sums, like those of two vectors; the first one takes the remainder. */
 export function plainDotProduct(memory: Float32Array): DotProduct {
   return {
     dotProduct(a, b, count) {

@@ -1,6 +1,6 @@
 import { type FlacKernels, maxOrder, maxPartitions } from '../../../src/core/media/dsp/kernels/flac-kernels.js'
 
-/** The FLAC kernels in plain TypeScript. Sums that may be rounded are added in the order of the vectors. */
+/** The FLAC kernels in plain TypeScript. Sums that may be rounded are added in the vectors' order. */
 export function plainFlacKernels(memory: Float32Array<ArrayBuffer>): FlacKernels {
   const doubles = new Float64Array(memory.buffer, 0, memory.length >> 1)
   const integers = new Int32Array(memory.buffer)
@@ -140,8 +140,8 @@ function bestParameter(sum: number, count: number, maxParameter: number): number
 }
 
 /**
- * A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower ones are half of all
- * on average.
+ * A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower bits are half of
+ * their range on average.
  */
 function codeBits(sum: number, count: number, parameter: number): number {
   const step = 2 ** parameter

@@ -7,7 +7,7 @@ import { plainStereoPacking } from './pack-stereo.js'
 import { plainWienerKernels } from './wiener-kernels.js'
 
 /**
- * The kernels in plain TypeScript, over a memory of floats: what the compiled ones are held against. Both round at the
+ * The kernels in plain TypeScript, over a memory of floats: references for the compiled kernels. Both round at the
  * same steps and add in the same order, so they agree bit for bit.
  */
 export const plainKernels = {

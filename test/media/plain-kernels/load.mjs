@@ -1,4 +1,4 @@
-// The plain kernels for programs that Node.js runs without a compiler: a child process of the tests, and the benchmark.
+// Loads the plain kernels in programs that Node.js runs uncompiled: a child process of the tests, and the benchmark.
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 

@@ -1,13 +1,13 @@
 import { codeTables, codingFields, type Mp3CodeKernels } from '../../../src/core/media/dsp/kernels/mp3-codes.js'
 
-/** The same in plain TypeScript. */
+/** The kernels for MP3 codes in plain TypeScript. */
 export function plainMp3Codes(memory: Float32Array<ArrayBuffer>): Mp3CodeKernels {
   const integers = new Int32Array(memory.buffer)
   const lanes = new Uint16Array(memory.buffer)
   const bytes = new Uint8Array(memory.buffer)
   const view = new DataView(memory.buffer)
 
-  /** Writes the table with the fewest bits, and returns them. */
+  /** Writes the table that needs the fewest bits, and returns their number. */
   function chooseTable(start: number, end: number, tables: number, to: number): number {
     integers[to] = 0
     let largest = 0

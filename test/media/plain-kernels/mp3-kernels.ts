@@ -1,7 +1,7 @@
 import type { Mp3Kernels } from '../../../src/core/media/dsp/kernels/mp3-kernels.js'
 import { plainMp3Codes } from './mp3-codes.js'
 
-/** The MP3 kernels in plain TypeScript. Sums are added in the order of the vectors, and rounded at each step. */
+/** The MP3 kernels in plain TypeScript. Sums are added in the vectors' order, and rounded at each step. */
 export function plainMp3Kernels(memory: Float32Array<ArrayBuffer>): Mp3Kernels {
   const integers = new Int32Array(memory.buffer)
   const doubles = new Float64Array(memory.buffer, 0, memory.length >> 1)

@@ -36,7 +36,7 @@ export function plainWienerKernels(memory: Float32Array<ArrayBuffer>): WienerKer
           const voiceB = level * memory[voiceAt + voicePlane]!
           const othersA = positive(mixtureA - voiceA)
           const othersB = positive(mixtureB - voiceB)
-          // The angle between the channels, which both sources have; zero where a channel is silent.
+          // The angle between the channels, common to both sources; zero where a channel is silent.
           const product = mixtureA * mixtureB
           const perProduct = product > 0 ? 1 / product : 0
           const cosine = perProduct * (leftRe! * rightRe! + leftIm! * rightIm!)

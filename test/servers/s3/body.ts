@@ -4,9 +4,7 @@ import { crc32 } from 'node:zlib'
 import { S3Error } from './s3-error.js'
 import { hmac, sha256, type VerifiedRequest } from './signature.js'
 
-/**
- * The payload of a request, checked at its end against everything that its headers, trailer and signature say about it.
- */
+/** The payload of a request, verified at its end against its headers, trailer and signature. */
 export interface CheckedBody {
   chunks: AsyncIterable<Buffer>
   /** MD5, hex; known once all chunks have been read. */
@@ -72,7 +70,7 @@ function payload(
   verified: VerifiedRequest,
   trailer: Record<string, string>,
 ): AsyncIterable<Buffer> {
-  // A body that is refused must leave its connection open for the answer.
+  // A refused body must leave its connection open for the answer.
   const bytes = request.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>
   return verified.contentSha256.startsWith('STREAMING-') ? awsChunks(bytes, verified, trailer) : bytes
 }
@@ -124,7 +122,7 @@ class ByteReader {
     this.#source = source[Symbol.asyncIterator]()
   }
 
-  /** Up to the next line break, without it; empty at the end. */
+  /** The text up to the next line break, without it; empty at the end. */
   async line(): Promise<string> {
     for (;;) {
       const end = this.#rest.indexOf('\r\n')

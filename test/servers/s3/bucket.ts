@@ -11,7 +11,7 @@ export interface StoredObject {
   key: string
   file: string
   bytes: number
-  /** With its quotes. */
+  /** Including its quotes. */
   etag: string
   /** Content type and metadata, as they were sent. */
   headers: Record<string, string>
@@ -40,7 +40,7 @@ export interface Condition {
 
 const minPartBytes = 5 * 1024 * 1024
 
-/** Objects in files of a folder; their names and headers in memory. */
+/** Objects as files of a folder, with their names and headers in memory. */
 export class Bucket {
   readonly #directory: string
   readonly #objects = new Map<string, StoredObject>()
@@ -56,7 +56,7 @@ export class Bucket {
     return object
   }
 
-  /** In the order of their UTF-8 bytes, as S3 lists them. */
+  /** Keys in the order of their UTF-8 bytes, as S3 lists them. */
   keys(prefix: string): string[] {
     return [...this.#objects.keys()]
       .filter((key) => key.startsWith(prefix))
@@ -79,7 +79,7 @@ export class Bucket {
   async delete(key: string): Promise<void> {
     const object = this.#objects.get(key)
     this.#objects.delete(key)
-    // An open download keeps its file.
+    // A download in progress keeps the file open.
     if (object) await rm(object.file, { force: true })
   }
 
@@ -163,7 +163,7 @@ export class Bucket {
     return { path, bytes: (await stat(path)).size }
   }
 
-  /** Nothing is awaited between the check and the change, which makes them atomic. */
+  /** Atomic, because nothing is awaited between the check and the change. */
   async #commit(object: StoredObject, condition: Condition): Promise<StoredObject> {
     try {
       this.#check(object.key, condition)
@@ -185,7 +185,7 @@ export class Bucket {
   }
 }
 
-/** A file's bytes from one open handle, whatever happens to its name meanwhile. */
+/** A file's bytes from one open handle, even if the file is renamed or removed meanwhile. */
 export async function* readFrom(file: string, start: number, end: number): AsyncGenerator<Buffer> {
   const handle = await open(file)
   try {

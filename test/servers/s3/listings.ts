@@ -40,7 +40,7 @@ export function listObjects(name: string, bucket: Bucket, query: URLSearchParams
   )
 }
 
-/** By key, then by id. */
+/** Uploads sorted by key, then by id. */
 export function listMultipartUploads(name: string, bucket: Bucket, query: URLSearchParams): XmlText {
   const prefix = query.get('prefix') ?? ''
   const keyMarker = query.get('key-marker') ?? ''

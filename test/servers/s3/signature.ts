@@ -7,10 +7,10 @@ export interface Credentials {
   secretAccessKey: string
 }
 
-/** What the signature says about the body: its SHA-256, that it is unsigned, or that its chunks are signed. */
+/** The body's SHA-256 according to the signature, or that the body is unsigned, or that its chunks are signed. */
 export interface VerifiedRequest {
   contentSha256: string
-  /** For chunk signatures. */
+  /** Key and scope for chunk signatures. */
   signingKey: Buffer
   scope: string
   date: string

@@ -27,7 +27,7 @@ export function textsOf(xml: string, name: string): string[] {
   return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, 'g'))].map(([, text]) => unescape(text!))
 }
 
-/** Inner XML of all elements of that name, which hold no element of the same name. */
+/** Inner XML of all elements of that name, which contain no element of the same name. */
 export function partsOf(xml: string, name: string): string[] {
   return [...xml.matchAll(new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, 'g'))].map(([, inner]) => inner!)
 }

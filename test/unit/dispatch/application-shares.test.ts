@@ -4,7 +4,7 @@ import { requeue, sampleJob } from '../../../src/contract/job-samples.js'
 import { applicationShares } from '../../../src/core/engine/dispatch/application-shares.js'
 import { claimJobs } from '../../../src/core/engine/dispatch/claim-jobs.js'
 
-/** Many jobs of each application wait; a worker with these shares asks for some. */
+/** Many jobs of each application wait; a worker with these shares requests some. */
 async function waiting(shares: Parameters<typeof applicationShares>[0], apps: readonly string[]) {
   const jobs = memoryJobs()
   for (let n = 0; n < 20; n++) {
@@ -58,7 +58,7 @@ describe('applications', () => {
       expect(await claim(1)).toBe('')
       asks.push(asked() - before)
     }
-    // Its turn had four jobs left.
+    // Its turn has four jobs left.
     expect(asks).toEqual([2, 1])
   })
 

@@ -17,7 +17,7 @@ const earlier = 'checkpoints/job/2-a/'
 
 const directory = folderOfEachTest()
 
-/** Of a claim with token 3, on a store of these files. */
+/** The checkpoint of a claim with token 3, on a store with these files. */
 async function checkpointOf({
   job = {},
   settings = {},
@@ -110,7 +110,7 @@ describe('what earlier attempts kept', () => {
     expect(await checkpoint.fetchInput(1, path, signal)).toEqual({ bytes: `${earlier}input-1`.length })
     expect(await readFile(path, 'utf8')).toBe(`${earlier}input-1`)
     expect((await stat(path)).mode & 0o777).toBe(0o600)
-    // It takes the place of what an attempt that was broken off has left.
+    // The file replaces the remains of an aborted attempt.
     expect(await checkpoint.fetchInput(1, path, signal)).toBeDefined()
   })
 
@@ -217,7 +217,7 @@ describe('what an attempt keeps', () => {
     await run.store(1)
     await new Promise((resolve) => setImmediate(resolve))
     expect(isOver).toBe(true)
-    // Nothing has been begun here: it waits in vain, until the run ends.
+    // No attempt has begun here, so it waits until the run ends.
     const other = (await checkpointOf({ files: [`${earlier}part-0`] })).checkpoint
     await other.find(signal)
     const waiting = other.beforeHandBack(false)

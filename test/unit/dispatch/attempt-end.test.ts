@@ -14,7 +14,7 @@ const outage = new Error('no store')
 beforeEach(stopTime)
 afterEach(resumeTime)
 
-/** With a store that gives these answers, one for each try; later tries get the last one. */
+/** Ends an attempt with a store that gives these answers, one per try; further tries get the last one. */
 async function end(
   answers: unknown[],
   { forMs = 10_000, answeredAtMs, found }: { forMs?: number; answeredAtMs?: () => number; found?: unknown } = {},

@@ -13,7 +13,7 @@ import { folderOfEachTest } from '../../temporary-folder.js'
 const directory = folderOfEachTest()
 afterEach(() => void vi.useRealTimers())
 
-/** Fetches what this server answers with. */
+/** Fetches the server's answer as an input. */
 async function fetchedFrom(
   server: Awaited<ReturnType<typeof loopback>>,
   inputs: EngineSettings['inputs'],
@@ -44,7 +44,7 @@ test('a download has the time limit of the options', async () => {
 
 test('a download may be as slow as the options say, or as fast as it is told to be', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  /** 1,000 bytes, and two more after a minute. */
+  /** Sends 1,000 bytes, and two more after a minute. */
   async function slowly(minBytesPerSecond: number, haste: number) {
     let [asked, end] = [0, () => {}]
     const server = await loopback((_, response) => {
@@ -52,7 +52,7 @@ test('a download may be as slow as the options say, or as fast as it is told to 
       end = () => void response.end('la')
     })
     return await fetchedFrom(server, { minBytesPerSecond }, () => {
-      // Once it waits for more.
+      // The second call comes once it waits for more bytes.
       if (++asked === 2) setImmediate(() => (vi.advanceTimersByTime(60_000), end()))
       return haste
     })

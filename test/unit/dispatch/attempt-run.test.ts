@@ -35,7 +35,7 @@ const composed = (policy?: object) => ({
   },
 })
 
-/** The orders and options with which the runner is called, what comes of it, and what is told meanwhile. */
+/** The orders and options of the calls of the runner, the outcome, and the reports meanwhile. */
 async function ordersOf(
   workflow: object,
   work: (runOptions: RunOptions) => Promise<void> = async () => {},

@@ -17,7 +17,7 @@ const job = {
 const settled = { ...job, status: 'SUCCEEDED' } as JobRecord
 const broken = new Error('broken')
 
-/** What happened, in order. */
+/** Events in order. */
 let log: unknown[]
 let orders: SpanOrder[]
 const tracing: Tracing = {

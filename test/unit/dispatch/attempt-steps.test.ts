@@ -28,7 +28,7 @@ const step: KeptStep & Pick<StepRecord, 'files' | 'value'> = {
 
 const directory = folderOfEachTest()
 
-/** Of a job with these records, whose claim is held unless `written` says otherwise. */
+/** Steps of a job with these records, whose claim is held unless `written` says otherwise. */
 function stepsOf(records: StepRecord[] = [], written: JobRecord | undefined = job, isHeld = true) {
   const blobs = memoryBlobs()
   const applied: unknown[] = []
@@ -95,7 +95,7 @@ test('files of a step are stored, stay where they are, and are restored under it
   expect(await steps.finished('one')).toEqual({ value: 7, files: { song: { path: kept, bytes: 5 } } })
   expect(await readFile(kept, 'utf8')).toBe('la la')
   expect((await stat(kept)).mode & 0o777).toBe(0o600)
-  // Its folder is there by then.
+  // Its folder exists by then.
   expect(await steps.finished('one')).toMatchObject({ value: 7 })
   await blobs.delete(key)
   expect(await steps.finished('one')).toBeUndefined()

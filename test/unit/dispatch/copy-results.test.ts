@@ -9,9 +9,9 @@ import { temporaryFolder } from '../../temporary-folder.js'
 const directory = temporaryFolder()
 let server: Server
 let url: string
-/** Statuses for the next requests; 0: none, the connection is cut. */
+/** Statuses of the next answers; 0: the connection is cut without an answer. */
 let answers: number[]
-/** A status with which an answer begins that has no end. */
+/** Status of an answer that begins but never ends. */
 const endless = 1
 let onEndlessClosed: () => void
 let seen: { method: string | undefined; headers: IncomingMessage['headers']; content: string; at: number }[]

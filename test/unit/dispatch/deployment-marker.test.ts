@@ -13,7 +13,7 @@ beforeEach(() => {
   errors = []
 })
 
-/** With a job store that grants this pass. */
+/** Begins a pass with a job store that grants it. */
 function begin(granted: { deployment: string; pass: number } | undefined, files: BlobStore = blobs) {
   const jobs = { beginFilePass: async (everyMs: number) => (everyMs === 5000 ? granted : undefined) }
   const logger = { error: (fields: object) => void errors.push(fields) }
@@ -62,7 +62,7 @@ test.each([2, 3])(
     const pass = await begin({ deployment: 'a', pass: restored })
     expect(pass).toEqual({ isOwn: false, problem: expect.stringContaining('older than the files') })
     expect(errors).toEqual([{ key: 'deployment', files: 3, jobs: restored }])
-    // Nor later: its own passes come to no pass that counts.
+    // Nor later: its own passes never reach one that counts.
     expect(await begin({ deployment: 'a', pass: 4 })).toMatchObject({ isOwn: false })
     expect(await marker()).toMatchObject({ deployment: 'a', pass: Number.MAX_SAFE_INTEGER })
   },

@@ -15,7 +15,7 @@ const succeeded = (bytes: number) => ({ ...started, status: 'SUCCEEDED', outputs
 
 const directory = folderOfEachTest()
 const path = join(directory, growingOutputFile('vocals', declaration.fileName))
-/** As the store has it; without it, the job is deleted. */
+/** The stored job; undefined: the job is deleted. */
 let stored: object | undefined
 /** Whether the job runs in this process. */
 let isHere = true
@@ -33,7 +33,7 @@ afterEach(async () => {
   open = undefined
 })
 
-/** Only what is asked of the engine's other parts. */
+/** Grows a result with only the needed functions of the engine's other parts. */
 async function grow(job: object = started, output = 'vocals', ofPeaks = false) {
   const workflow = {
     params: { parse: (params: { loud: boolean }) => params },
@@ -74,7 +74,7 @@ test('the peaks of a file can be read as it grows, under a name of their own', a
   expect(peaks).toMatchObject({ contentType: 'application/octet-stream', fileName: 'vocals.dat', bytes: 3 })
 })
 
-// Windows has no flag against links, and no list of open files.
+// Windows lacks a flag against links, and a list of open files.
 test.skipIf(process.platform === 'win32')('a link or a folder is not a result', async () => {
   await writeFile(join(directory, 'secret'), 'secret')
   await symlink(join(directory, 'secret'), path)
@@ -130,7 +130,7 @@ test('a follower gets what exists at once, and the rest after the success', asyn
   expect(Buffer.from((await chunks.next()).value).toString()).toBe('mi ')
   expect(looks).toBe(1)
   await rename(path, join(directory, 'vocals.wav'))
-  // The store has added bytes that are not the job's.
+  // The store has appended bytes that are not the job's.
   await writeFile(join(directory, 'vocals.wav'), 'fa!!', { flag: 'a' })
   stored = succeeded(11)
   expect(Buffer.from((await chunks.next()).value).toString()).toBe('fa')

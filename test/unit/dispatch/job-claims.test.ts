@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-/** Of a worker with these labels that runs jobs of these pools; the store answers after `answerMs`. */
+/** Claims of a worker with these labels that runs jobs of these pools; the store answers after `answerMs`. */
 function claimsWith({
   scope = 'shared',
   labels = ['gpu'],
@@ -151,7 +151,7 @@ describe('a worker asks the store', () => {
 
 describe('a store that claims one job at a time', () => {
   const jobs = [sampleJob(), sampleJob(), sampleJob()]
-  /** Gives these jobs, one after another. */
+  /** A store that gives these jobs, one after another. */
   const claimed = (answers: (JobRecord | Error)[], max: number) => {
     const left = [...answers]
     const claim = async () => {

@@ -12,7 +12,7 @@ const webhook = { url: 'https://receiver.example/', events: null }
 const checkpoint = (id: string) => `checkpoints/${id}/1-n/part-0`
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Of a worker that has started, with this job and a checkpoint of it. What is done beside the store is noted. */
+/** Ends of a started worker, with this job and a checkpoint of it. Records all effects outside the store. */
 async function ending(fields: Partial<JobRecord> = {}, { isStarted = true, isClaimed = false } = {}) {
   const noted: string[] = []
   const jobs = memoryJobs()
@@ -44,7 +44,7 @@ test('a job that waits is cancelled at once, with its message, and what it has k
   expect((await jobs.get(id))?.deliveries).toMatchObject([{ event: 'job.failed' }])
   expect(noted).toEqual(['usage.recorded', 'send', 'job.failed'])
   expect(await blobs.stat(checkpoint(id))).toBeUndefined()
-  // It has ended: it is shown as it is.
+  // An ended job is returned unchanged.
   expect(await ends.cancel(id, {})).toMatchObject({ id, status: 'FAILED' })
   expect(noted).toHaveLength(3)
 })

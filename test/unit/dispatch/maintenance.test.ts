@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers())
 const swept = { deleted: 1, expired: 2, missed: 3, purged: 4 }
 const sweptFiles = { uploads: 5, orphans: 6 }
 
-/** Maintenance of parts that only note what is asked of them, every second. */
+/** Maintenance every second, of parts that only record their calls. */
 function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wrongBy: async () => undefined }) {
   const calls: unknown[] = []
   const note = (...call: unknown[]) => void calls.push(call.length === 1 ? call[0] : call)
@@ -16,7 +16,7 @@ function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wr
   const work = { sweep: async () => {}, files: async () => {}, outbox: async () => 3 }
   const { logger, lines } = recordingLogger()
   const turn = { isOurs: true, workers: 1 }
-  /** The answer to the next questions for the turn, where it is not there at once. */
+  /** Answers to the next requests for the turn, if they are delayed. */
   const later: { turn?: Promise<typeof turn>; asked: number } = { asked: 0 }
   const maintenance = engineMaintenance({
     takeSweepTurn: async () => {
@@ -83,7 +83,7 @@ test('of a thousand workers looks every two minutes', async () => {
   const { maintenance, taken, turn, fleet } = maintained()
   turn.workers = 1000
   maintenance.start()
-  // The first look tells it.
+  // The first poll reads the size of the fleet.
   await vi.advanceTimersByTimeAsync(2000)
   expect(fleet.workers).toBe(1000)
   taken()
@@ -186,7 +186,7 @@ test('that has stopped cannot be started again, and begins no sweep in a turn th
   expect([maintenance.isStarted, taken()]).toEqual([false, ['stop']])
   turn.open({ isOurs: true, workers: 1 })
   await maintenance.finished()
-  // What it has sent a message of is looked for once more.
+  // Batches for which a message was sent are checked once more.
   expect(taken()).toEqual(['send', 'tend'])
 })
 

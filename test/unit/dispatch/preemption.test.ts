@@ -66,7 +66,7 @@ describe('preemption', () => {
     replace.mockResolvedValueOnce(true)
     await vi.advanceTimersByTimeAsync(2_000)
     expect(replace.mock.calls).toEqual([[brief, { onlyApps: ['urgent'], belowRunning: 2 }]])
-    // Nobody waits for what is reserved any more.
+    // No job waits for the reserved slot any longer.
     await vi.advanceTimersByTimeAsync(2_000)
     expect(replace.mock.calls.slice(1)).toEqual([
       [brief, { onlyApps: ['urgent'], belowRunning: 2 }],
@@ -158,7 +158,7 @@ describe('preemption', () => {
     const waiting: number[] = []
     const waits: number[] = []
     let spentMs = 0
-    /** An attempt of an hour-long job, in its slot until it gives way. */
+    /** An attempt of an hour-long job that holds its slot until it yields. */
     const runLong = (goesOn: boolean) => {
       const slot = new RunSlot({ preemptAfterMs: 10_000, clock: Date.now })
       const stopped = new AbortController()

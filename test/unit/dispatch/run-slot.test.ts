@@ -26,7 +26,7 @@ describe('a run slot', () => {
 
   test('of a resumed attempt is held 50 times as long as resuming took: at most 2 % of the time is lost', () => {
     const { slot, advance } = held()
-    // The work that is kept first lasts 500 ms, so getting going took 1.5 s.
+    // The first kept work lasts 500 ms, so the start took 1.5 s.
     advance(2_000)
     slot.noteKept(500)
     advance(1_000)
@@ -41,7 +41,7 @@ describe('a run slot', () => {
     const { slot, advance, end } = held()
     expect(slot.giveWay()).toBe(false)
     slot.noteKept()
-    // Before its time only for an application that has the slot reserved.
+    // Before its time, it yields only to an application that has reserved the slot.
     expect([slot.mayGiveWay, slot.mayGiveWayAtOnce]).toEqual([false, true])
     advance(10_000)
     expect([slot.giveWay(), slot.giveWay(), slot.mayGiveWay, slot.mayGiveWayAtOnce]).toEqual([

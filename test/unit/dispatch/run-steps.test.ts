@@ -26,7 +26,7 @@ const trace = { traceparent: 'trace' }
 const parts = { parts: [], afterMs: 1, everyMs: 2, maxBytes: 3 }
 const ofStep = { store: async () => {} }
 
-/** Splits a song into two words, and marks the first. */
+/** Splits a song into two words, and marks the first word. */
 function steps({ mayFail = false } = {}): Step[] {
   const split = {
     name: 'split',
@@ -54,7 +54,7 @@ interface Made {
   details?: Record<string, unknown>
 }
 
-/** @param work what the workflow of a step makes of its order */
+/** @param work returns what a step's workflow makes of its order */
 async function run(
   work: (order: WorkOrder) => Made,
   given: Step[] = steps(),
@@ -133,7 +133,7 @@ test('each step gets an order of its own, with the files of those before it', as
     { ...shared, ...mark, module: 'file:///mark.js', directory: folders[1] },
   ])
   expect(options.map(({ checkpoint }) => checkpoint)).toEqual([ofStep, ofStep])
-  // What a step was is told by its workflow, settings, params and the sizes of its inputs, in every release.
+  // A step is identified by its workflow, settings, params and the sizes of its inputs, in every release.
   const version = (...of: unknown[]) => createHash('sha256').update(JSON.stringify(of)).digest('hex').slice(0, 32)
   const versions = [
     version('test/split', { n: 1 }, { words: 2 }, [['song', 9]]),

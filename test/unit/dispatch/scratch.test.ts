@@ -13,7 +13,7 @@ const real = { access: files.access, rm: files.rm }
 const directory = folderOfEachTest()
 afterEach(() => inPlaceOf(real))
 
-/** Root may do everything: what the system refuses other users, these refuse. */
+/** Root may do everything: these functions refuse what the system refuses to other users. */
 function inPlaceOf(functions: Partial<typeof real>): void {
   Object.assign(files, functions)
   syncBuiltinESMExports()
@@ -50,7 +50,7 @@ test('folders of one process are kept together until it is closed', async () => 
   expect(await scratch.pathOf('one')).toBeUndefined()
   const [one, two] = [await scratch.folder('one'), await scratch.folder('two')]
   expect([dirname(one), await scratch.pathOf('one')]).toEqual([dirname(two), one])
-  // Somebody may have tidied up.
+  // Another program may have removed the folder.
   await rm(dirname(one), { recursive: true })
   await scratch.close()
   expect(await scratch.pathOf('one')).toBeUndefined()

@@ -13,7 +13,7 @@ const ofKind = (kind: JobChange['kind'], fields: object = {}) => ({ kind, ...fie
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now }))
 afterEach(() => void vi.useRealTimers())
 
-/** What happens, in order, when this change is answered by this record. */
+/** Events in order when this change is answered with this record. */
 async function settle(
   change: JobChange | undefined,
   written: Partial<JobRecord> | undefined,

@@ -3,7 +3,7 @@ import { memoryJobs } from '../../../src/adapters/memory.js'
 import { sweepTurn } from '../../../src/core/engine/dispatch/sweep/sweep-turn.js'
 import { worker } from './worker-samples.js'
 
-/** Nodes of one deployment, whose store has a clock of its own. */
+/** Nodes of one deployment whose store has its own clock. */
 function nodes(count: number, workers = 0) {
   let now = 1_700_000_000_000
   const { documents } = memoryJobs()

@@ -21,12 +21,12 @@ const options = resolveEngineOptions({ retention })
 let calls: unknown[][]
 let lines: ReturnType<typeof recordingLogger>['lines']
 
-// The store's time goes on by the time that passes here: none, however busy the machine is.
+// The store's time advances only by the time that passes here: none, however busy the machine is.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 beforeEach(() => void (calls = []))
 
-/** Ports that note what is asked of them, and answer with `answers`, which may throw. */
+/** Ports that record their calls and answer with `answers`, which may throw. */
 function portsWith(answers: Record<string, (...args: never[]) => unknown>): SweepPorts {
   const ask =
     (name: string) =>
@@ -115,7 +115,7 @@ describe('a sweep', () => {
           overdue: [missed, jobOf('begun')],
           abandoned: [
             jobOf('left', { cancelRequested: true, lease: { until: now - hour } }),
-            // Its worker may be back soon.
+            // Its worker may return soon.
             jobOf('away', { cancelRequested: true, lease: { until: now - hour + 1 } }),
           ],
           lapsed: [],
@@ -174,7 +174,7 @@ describe('a sweep', () => {
       apply: () => released,
       purge: () => [],
     })
-    // Where its contact says that none is lost, none is.
+    // No job is lost while the contact reports none as lost.
     Object.assign(ports.contact, { lapsedBefore: async () => 0 })
     await jobSweep(ports).run()
     expect(named('apply')).toEqual([])

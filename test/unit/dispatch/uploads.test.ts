@@ -11,7 +11,7 @@ const expired = { status: 'FAILED', expiresAt: 1, uploads: { song: 'upload' } }
 const kept = { ...expired, expiresAt: Date.now() + 60_000 }
 const withStatus = (status: string) => ({ ...expired, status })
 
-/** A store of these jobs that answers nothing but what is asked of it here. */
+/** A store of these jobs that answers only the queries used here. */
 function storeOf(all: readonly { status: string; uploads: { song: string } }[]): JobStore {
   type Query = { uploadKey: string; statuses: string[]; limit?: number }
   const found = ({ uploadKey, statuses, limit }: Query) =>
@@ -43,7 +43,7 @@ test('an upload of a hundred failed jobs is kept: more may have failed than are 
   expect(await inUse(...Array.from({ length: 101 }, () => expired))).toBe(true)
 })
 
-/** What is done to the uploads of a deleted job. */
+/** Changes to the uploads of a deleted job. */
 async function changesOf(uploads: JobRecord['uploads'], ageMs = 0): Promise<string[]> {
   const changes: string[] = []
   const blobs = {

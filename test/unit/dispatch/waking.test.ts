@@ -13,9 +13,9 @@ const job = (id: string): WaitingJob => ({ id, workflow: 'test/stems', pool: 'gp
 const fleet = (count: number, about?: (index: number) => Partial<Worker>) =>
   Array.from({ length: count }, (_, index) => worker(index, about?.(index)))
 
-/** @param wakes what a notification of the queue does */
+/** @param wakes how many workers a notification of the queue wakes */
 function wakingOf(workers: Worker[] | Error, wakes: 'one' | 'all' = 'all') {
-  /** Whom each notification named; undefined: nobody, so all. */
+  /** Workers that each notification named; undefined: none, so all. */
   const told: (readonly string[] | undefined)[] = []
   const waits = new Set<string>()
   const gone = new Set<string>()
@@ -163,7 +163,7 @@ test('jobs that are gone or cannot be read wake no worker, and twenty are checke
   await vi.advanceTimersByTimeAsync(1000)
   expect(looks()).toBe(20)
   expect(told.filter((meant) => meant === undefined)).toEqual([])
-  // What was looked at is looked at once.
+  // A checked job is not checked again.
   await waking.wake([job('later')])
   await vi.advanceTimersByTimeAsync(1000)
   expect(looks()).toBe(21)

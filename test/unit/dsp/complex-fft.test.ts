@@ -6,7 +6,7 @@ test('a complex transform is the sum that defines it, for powers of two from 4 o
   for (const size of [4, 8, 16, 32, 64]) {
     const fft = new ComplexFft(size)
     expect(fft.size).toBe(size)
-    // Twice: nothing is left of the transform before.
+    // Twice: nothing remains of the previous transform.
     for (const seed of [1, 2]) {
       const [re, im] = [Float64Array.from(noise(size, seed)), Float64Array.from(noise(size, seed + 9))]
       const [wantedRe, wantedIm] = [new Float64Array(size), new Float64Array(size)]

@@ -15,7 +15,7 @@ async function collected(blocks: AsyncIterable<AudioBlock>): Promise<AudioBlock[
   return found
 }
 
-/** What is left, as factors of the samples from `first` on. */
+/** The remaining samples, as factors of the samples from `first` on. */
 async function edit(sampleCount: number, edits: Edits, blockSizes?: number[]) {
   const stream = edited(counting(sampleCount, blockSizes), edits)
   const [left, right] = await collect(stream)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { RealFft } from '../../../src/core/media/dsp/fft.js'
 import { noise } from '../../separation/tracks.js'
 
-/** The sum of the definition: the real and the imaginary part of a bin. */
+/** A bin by the definition of the transform: its real and imaginary parts. */
 function bin(frame: Float32Array, index: number): [number, number] {
   let [re, im] = [0, 0]
   frame.forEach((value, n) => {
@@ -43,7 +43,7 @@ describe('the FFT of real frames', () => {
     fft.time().fill(0)
     fft.time()[0] = 1
     fft.forward(1)
-    // An impulse: all bins are 1.
+    // Transform of an impulse: all bins are 1.
     expect(fft.spectrum().every((value, i) => value === (i < 2 || i % 2 === 0 ? 1 : 0))).toBe(true)
     fft.close()
   })

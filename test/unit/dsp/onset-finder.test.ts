@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { onsetFinder } from '../../../src/core/media/dsp/stretch/onset-finder.js'
 
 describe('an onset', () => {
-  /** Energies of blocks of 3 samples, which the slope has in the middle one. */
+  /** Onsets found in blocks of 3 samples with these energies, whose slope is in the middle sample. */
   function found(energies: readonly number[], channelCount = 1): number[] {
     const finder = onsetFinder(1000, channelCount)
     const samples: number[] = []
@@ -20,21 +20,21 @@ describe('an onset', () => {
     }
     return positions
   }
-  /** Long enough after its own first block. */
+  /** Enough blocks after the finder's first block. */
   const quiet = Array.from({ length: 24 }, () => 1)
 
   test('is where the energy rises, to the sample', () => {
     expect(found([...quiet.map(() => 0), 1, 0])).toEqual([73])
     expect(found([...quiet.map(() => 0), 1, 0], 2)).toEqual([73])
     expect(found(quiet.map(() => 0))).toEqual([])
-    // Not the first sample that differs, where a twentieth of the energy has come.
+    // The sample at which a twentieth of the energy has come, not the first that differs.
     expect(onsetFinder(1000, 1).push([Float32Array.of(0, 0.1, 1.1, 1.1, 1.1, 1.1)], 6)).toEqual([2])
   })
 
   test('is six times the mean of ten blocks before, and two and a half times the strongest', () => {
     expect(found([...quiet, 6.1])).toEqual([1, 73])
     expect(found([...quiet, 5.9])).toEqual([1])
-    // What was before these ten blocks does not count.
+    // Blocks before these ten do not count.
     expect(found([...quiet.slice(11), 2, ...quiet.slice(14), 6.1])).toEqual([1, 73])
     expect(found([...quiet.map(() => 0.1), 0.5, 0.5 * 2.4])).toEqual([1])
     expect(found([...quiet.map(() => 0.1), 0.5, 0.5 * 2.6])).toEqual([1, 76])
@@ -49,7 +49,7 @@ describe('an onset', () => {
   })
 
   test('as strong as it has to be counts', () => {
-    /** Blocks of three slopes each, ten of which go before. */
+    /** Blocks of three slopes each, preceded by ten others. */
     const loud = (before: number[], ...last: number[]) => {
       const slopes = [...before.flatMap((slope) => [slope, 0, 0]), ...last]
       let level = 0
@@ -64,7 +64,7 @@ describe('an onset', () => {
 
   test('is found on blocks of 3 ms, rounded, of at least a sample', () => {
     const step = (at: number) => Float32Array.from({ length: at + 2 }, (_, i) => (i < at ? 0 : 1))
-    // What is not in a whole block is not judged.
+    // Samples outside whole blocks are not judged.
     expect(onsetFinder(500, 1).push([step(40)], 41)).toEqual([])
     expect(onsetFinder(500, 1).push([step(40)], 42)).toEqual([40])
     expect(onsetFinder(100, 1).push([step(40)], 41)).toEqual([40])

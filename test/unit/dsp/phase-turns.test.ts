@@ -6,11 +6,11 @@ import { type Complex, conjugate, plainTurns, power, product } from './plain-str
 const size = 64
 const half = size / 2
 
-/** The two spectra that are in one: that of the bin, and the conjugate of that of the mirrored bin. */
+/** The two spectra contained in one: that of the bin, and the conjugate of that of the mirrored bin. */
 const sides = (spectrum: Spectrum, bin: number) => [at(spectrum, bin), conjugate(at(spectrum, size - bin))]
 const at = ({ re, im }: Spectrum, bin: number): Complex => ({ re: re[bin]!, im: im[bin]! })
 
-/** The same of spectra that are two in one each. */
+/** The turns by definition, of spectra that contain two each. */
 function wantedTurns(now: Spectrum[], before: Spectrum[], last: Spectrum[], isAtOnset: boolean): Complex[] {
   const apart = (spectra: Spectrum[]) =>
     spectra.flatMap((each) =>
@@ -28,7 +28,7 @@ function noisy(pairs: number, seed: number): Spectrum[] {
   return spectra
 }
 
-/** How far the turned noise is at most from what these turns make of it. */
+/** Largest deviation of the turned noise from that of the wanted turns. */
 function errorOf(turns: PhaseTurns, wanted: Complex[]): number {
   const [given] = noisy(1, 99)
   const [found] = noisy(1, 99)
@@ -58,7 +58,7 @@ describe('the turns of a frame', () => {
   test('are those of peaks at the ends and of flat ones, too', () => {
     const turns = new PhaseTurns(size)
     const levels: ((bin: number) => number)[] = [
-      // One side only, so that a level is that of one bin: rising, falling, and with steps of several bins.
+      // One side only, so that a level belongs to one bin: rising, falling, and with steps of several bins.
       (bin) => (bin < half ? bin : 0),
       (bin) => (bin < half ? size - bin : 0),
       (bin) => (bin < half ? 1 + Math.floor(bin / 3) : 0),

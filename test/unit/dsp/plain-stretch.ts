@@ -17,7 +17,7 @@ const sum = (terms: Complex[]): Complex =>
   terms.reduce((total, { re, im }) => ({ re: total.re + re, im: total.im + im }), { re: 0, im: 0 })
 const one: Complex = { re: 1, im: 0 }
 
-/** As `PhaseTurns` finds them, by the definition: the turn of each bin of these spectra, from 0 to half their size. */
+/** The turns of `PhaseTurns`, by the definition: one per bin of these spectra, from 0 to half their size. */
 export function plainTurns(now: Complex[][], before: Complex[][], last: Complex[][], isAtOnset: boolean): Complex[] {
   const half = now[0]!.length - 1
   const isInner = (bin: number) => bin > 0 && bin < half
@@ -51,7 +51,7 @@ export function plainTurns(now: Complex[][], before: Complex[][], last: Complex[
   return turns.map((turn, bin) => (isAtOnset && loud[bin]! > 2 * earlier[bin]! ? one : turn))
 }
 
-/** The factors of a bin in a transform, by the definition. */
+/** Cosines and sines for a bin of a transform, by the definition. */
 function factorsOf(bin: number, size: number): { cosines: number[]; sines: number[] } {
   const angles = Array.from({ length: size }, (_, i) => (2 * Math.PI * ((bin * i) % size)) / size)
   return { cosines: angles.map(Math.cos), sines: angles.map(Math.sin) }
@@ -78,10 +78,10 @@ function plainTransform(size: number) {
 }
 
 /**
- * As `TimeStretch` does it, frame by frame by the definition, with frames of `size` samples.
+ * The output of `TimeStretch` by the definition, frame by frame, with frames of `size` samples.
  *
- * @param ratios of the frames; the last one is that of all that follow
- * @returns the output and, for each of its hops, how many samples of input it needs
+ * @param ratios of the frames; the last ratio holds for all later frames
+ * @returns the output and, for each of its hops, the number of input samples that it needs
  */
 export function plainStretch(
   planes: readonly Float32Array[],

@@ -13,7 +13,7 @@ const published = [
   [10, 0.127_833_3372],
 ] as const
 
-/** In double precision, from the formulas: the weight of an input sample `time` samples away from the output. */
+/** The weight of an input sample `time` samples away from the output, from the formulas, in double precision. */
 function kaiserSinc(from: number, to: number) {
   const nyquist = Math.min(from, to) / 2
   const cutoff = (0.955 * nyquist) / from
@@ -49,7 +49,7 @@ function reference(input: Float32Array, from: number, to: number): Float64Array 
   })
 }
 
-/** Of the whole, in dB. */
+/** The error relative to the whole signal, in dB. */
 function errorOf(found: Float32Array, expected: Float64Array): number {
   let [error, power] = [0, 0]
   expected.forEach((value, i) => {

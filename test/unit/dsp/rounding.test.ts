@@ -40,9 +40,9 @@ describe('dither', () => {
       expect(steps.reduce((sum, step) => sum + step * step, 0) / count).toBeCloseTo(1 / 6, 2)
       expect(Math.max(...steps.map(Math.abs))).toBeGreaterThan(0.98)
       expect(Math.max(...steps.map(Math.abs))).toBeLessThanOrEqual(1)
-      // Triangular: within half a step for three quarters of the time.
+      // Triangular: within half a step in three quarters of the cases.
       expect(steps.filter((step) => Math.abs(step) < 0.5).length / count).toBeCloseTo(0.75, 1)
-      // White: what follows does not depend on what was.
+      // White: each value is independent of the previous one.
       const products = steps.slice(1).reduce((sum, step, i) => sum + step * steps[i]!, 0) / count
       expect(Math.abs(products)).toBeLessThan(0.005)
     }

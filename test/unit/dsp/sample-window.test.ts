@@ -11,7 +11,7 @@ test('a window has the samples from its start to its end, whatever it had room f
   expect([window.start, window.end]).toEqual([100, 100])
   window.append(both(100, 104))
   const [first] = window.planes
-  // It had room for these, and not for more.
+  // The window had room for these samples only.
   window.append(both(104, 106))
   expect(window.planes[0]).not.toBe(first)
   expect(window.planes.map(({ length }) => length)).toEqual([12, 12])
@@ -27,7 +27,7 @@ test('a window has the samples from its start to its end, whatever it had room f
   expect(window.views(window.start, window.end)).toEqual(both(103, 115))
   window.dropBefore(1000)
   expect([window.start, window.end]).toEqual([115, 115])
-  // One sample is little, and none or fewer are nothing.
+  // Dropping one sample drops only that; dropping none, or fewer, drops nothing.
   const short = new SampleWindow(1, 8, 10)
   short.append([numbers(10, 16)])
   short.dropBefore(11)

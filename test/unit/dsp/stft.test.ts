@@ -5,7 +5,7 @@ import { type SpectrumLayout, Stft, type StftOptions } from '../../../src/core/m
 import { type Complex, hann, inverseStft, reflectPad, stft as referenceStft } from '../../media/double-reference.js'
 import { noise } from '../../separation/tracks.js'
 
-/** Of one batch, of several, and of an incomplete one. */
+/** Frames of one batch, of several, and of an incomplete one. */
 const frameCounts = [1, 2, 16, 17, 45]
 const options: StftOptions[] = [
   { size: 64, hop: 16 },
@@ -26,7 +26,7 @@ function layoutsOf(frameCount: number, bins: number): SpectrumLayout[] {
   ]
 }
 
-/** Infinite where one of both is no number. */
+/** Infinite where either value is not a number. */
 function largestDifference(found: ArrayLike<number>, expected: ArrayLike<number>): number {
   let most = found.length === expected.length ? 0 : Infinity
   for (let i = 0; i < expected.length; i++) {
@@ -40,7 +40,7 @@ function referenceOf({ size, hop, window }: StftOptions) {
   return { size, hop, window: window ? Float64Array.from(window) : hann(size) }
 }
 
-/** The spectra in a layout, with `around` where it has no place for them. */
+/** The spectra in a layout, with `around` in all other places. */
 function placed(frames: Complex[], bins: number, { frameStride, binStride }: SpectrumLayout, around: number) {
   const length = (frames.length + 3) * (bins + 3) * 2
   const [re, im] = [new Float32Array(length).fill(around), new Float32Array(length).fill(around)]
@@ -80,13 +80,13 @@ describe('the short-time Fourier transform', () => {
     async (option) => {
       const { size, hop, bins = size / 2 + 1 } = option
       const stft = await Stft.create(option)
-      // What the other direction leaves in its memory does not count.
+      // Leftovers of the other direction in the memory do not count.
       const length = 16 * (size / 2 + 1)
       const used = { frameStride: bins, binStride: 1 }
       stft.forward(noise(stft.samplesOf(16)), 16, new Float32Array(length), new Float32Array(length), used)
       for (const silent of [0, 3]) {
         for (const frameCount of frameCounts) {
-          // Any numbers, not only what a transform gives: the imaginary parts at both ends do not count.
+          // Arbitrary numbers, beyond those that a transform gives: the imaginary parts at both ends do not count.
           const frames = Array.from({ length: frameCount }, (_, t) => {
             const [re, im] = [1, 2].map((seed) => new Float64Array(size / 2 + 1).map(part(noise(bins, 2 * t + seed))))
             return { re: re!, im: im! }
@@ -211,5 +211,5 @@ describe('a slice of a track', () => {
   })
 })
 
-/** Values of a list that may be shorter; zero beyond its end. */
+/** Values of a list; zero beyond its end. */
 const part = (values: Float32Array) => (_: number, index: number) => values[index] ?? 0

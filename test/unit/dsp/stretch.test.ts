@@ -4,7 +4,7 @@ import { TempoAndPitch } from '../../../src/core/media/dsp/stretch/tempo-and-pit
 import { TimeStretch, type TimeStretchOptions } from '../../../src/core/media/dsp/stretch/time-stretch.js'
 import { noise } from '../../separation/tracks.js'
 
-// Low, so that frames are short: what needs long tones and many strokes is in test/media/time-stretch.test.ts.
+// A low rate for short frames: test/media/time-stretch.test.ts tests long tones and many strokes.
 const sampleRate = 8000
 const size = 512
 
@@ -54,7 +54,7 @@ const energy = (samples: Float32Array) => samples.reduce((sum, value) => sum + v
 const difference = (one: Float32Array, other: Float32Array) =>
   one.reduce((most, value, i) => Math.max(most, Math.abs(value - other[i]!)), 0)
 
-/** How many dB the sinusoid of that frequency is above the rest. */
+/** Level of the sinusoid of that frequency above the rest, in dB. */
 function purity(samples: Float32Array, hertz: number): number {
   const angle = (i: number) => (2 * Math.PI * hertz * i) / sampleRate
   let [cosine, sine] = [0, 0]
@@ -210,7 +210,7 @@ describe('audio that is made longer or shorter', () => {
     expect(stretch.position).toBe((16 * stretch.hop) / 2)
     stretch.setRatio(0.5)
     for (let pulls = 0; pulls < 4; pulls++) stretch.pull()
-    // Frames that began before have half a window more of the input at the other ratio.
+    // Frames that began before need half a window more of the input at the other ratio.
     expect(stretch.position).toBe((16 * stretch.hop) / 2 + size / 4 + 4 * stretch.hop * 2 - size)
   })
 

@@ -25,7 +25,7 @@ test('another tempo holds from the next frame on', () => {
     change.setTempo(tempo)
     const before = change.position + change.hop
     pulls(change, 11)
-    // The first of them began before, at the former tempo.
+    // The first of these hops began before, at the previous tempo.
     return (change.position - before) / (10 * change.hop)
   })
   for (const [index, tempo] of [1, 2, 0.5].entries()) expect(tempos[index]).toBeCloseTo(tempo, 0)

@@ -24,7 +24,7 @@ describe('which input is heard at a position of the output', () => {
     const at = 1000 * ratio
     const own = (position: number) => map.inputAt(position) - 1000
     const straight = (position: number) => position / ratio
-    // A window, or as much of the output as a window of the input, before and after.
+    // A window, or an input window's length of the output, before and after.
     const way = 100 * Math.min(1, ratio)
     expect(map.inputAt(at - 35 - way)).toBeCloseTo(straight(at - 35 - way), 6)
     const half = at - 35 - way / 2
@@ -43,7 +43,7 @@ describe('which input is heard at a position of the output', () => {
     map.addOnset(1000)
     map.addOnset(1040)
     expect(map.inputAt(2030)).toBeCloseTo(1030, 6)
-    // From 2030 to 2045, from 15 ahead of the line to 17.5 before it.
+    // From 2030 to 2045: from 15 ahead of the line to 17.5 behind it.
     const middle = 2037.5
     expect(map.inputAt(middle)).toBeCloseTo(middle / 2 + (15 - 17.5) / 2, 6)
     expect(map.inputAt(2080)).toBeCloseTo(1040, 6)

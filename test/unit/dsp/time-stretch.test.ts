@@ -3,12 +3,12 @@ import { TimeStretch } from '../../../src/core/media/dsp/stretch/time-stretch.js
 import { noise } from '../../separation/tracks.js'
 import { plainStretch } from './plain-stretch.js'
 
-/** So low that frames have 32 samples. */
+/** A rate so low that frames have 32 samples. */
 const sampleRate = 700
 const size = 32
 const hop = size / 4
 
-/** Noise with strokes in it, loud enough to be onsets. */
+/** Noise with strokes that are loud enough to be onsets. */
 function struck(sampleCount: number, seed: number): Float32Array {
   const loud = noise(sampleCount, seed + 50)
   return noise(sampleCount, seed).map(
@@ -23,7 +23,7 @@ interface Given {
   blocks?: number[]
 }
 
-/** What is pulled after each block and after the end, and how many samples had been pushed before each hop. */
+/** The output pulled after each block and after the end, and the number of samples pushed before each hop. */
 function stretched({ planes, channelCount, ratios, blocks = [37] }: Given) {
   const partCount = planes.length / channelCount
   const stretch = new TimeStretch({ sampleRate, channelCount, partCount, ratio: ratios[0] })
@@ -32,7 +32,7 @@ function stretched({ planes, channelCount, ratios, blocks = [37] }: Given) {
   let [at, isEnd] = [0, false]
   const pull = () => {
     for (;;) {
-      // The first pull makes as many frames as lie before the audio, too.
+      // The first pull also makes the frames that lie before the audio.
       const ratio = ratios[pushed.length + 4 - 1]
       if (pushed.length > 0 && ratio !== undefined) stretch.setRatio(ratio)
       const pulled = stretch.pull()
@@ -56,7 +56,7 @@ function stretched({ planes, channelCount, ratios, blocks = [37] }: Given) {
 function expectPlain(given: Given): void {
   const { output, pushed } = stretched(given)
   const plain = plainStretch(given.planes, given.ratios, size, { sampleRate, channelCount: given.channelCount })
-  // Silence that was added for the last frames may be enough for more.
+  // Silence added for the last frames may suffice for more.
   const more = output[0]!.length - plain.needed.length * hop
   expect(more).toBeGreaterThanOrEqual(0)
   expect(more).toBeLessThanOrEqual(2 * size * Math.max(...given.ratios))
@@ -69,7 +69,7 @@ function expectPlain(given: Given): void {
   plain.needed.forEach((needed, index) => {
     const blocks = given.blocks ?? [37]
     expect(pushed[index]!, `hop ${index}`).toBeGreaterThanOrEqual(Math.min(needed, given.planes[0]!.length))
-    // It came as soon as it could.
+    // Each hop came as early as possible.
     if (Number.isFinite(pushed[index]!)) expect(pushed[index]! - Math.max(...blocks)).toBeLessThan(needed)
     else expect(needed).toBeGreaterThan(given.planes[0]!.length)
   })

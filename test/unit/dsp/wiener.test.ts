@@ -3,7 +3,7 @@ import { VocalsRefinement } from '../../../src/core/media/dsp/wiener.js'
 import { noise } from '../../separation/tracks.js'
 
 type Complex = readonly [re: number, im: number]
-/** Row by row. */
+/** Entries row by row. */
 type Matrix = readonly [Complex, Complex, Complex, Complex]
 
 const plus = (a: Complex, b: Complex): Complex => [a[0] + b[0], a[1] + b[1]]
@@ -31,7 +31,7 @@ function inverse([a, b, c, d]: Matrix): Matrix {
 const epsilon = 2 ** -23
 
 /**
- * One step as Open-Unmix describes it, for one bin of one window: `mixture[t]` are the left and the right channel,
+ * One step as described by Open-Unmix, for one bin of one window: `mixture[t]` holds the left and right channels,
  * `voice[t]` their magnitudes in the vocals.
  */
 function refinedBin(mixture: [Complex, Complex][], voice: [number, number][]): [Complex, Complex][] {
@@ -43,7 +43,7 @@ function refinedBin(mixture: [Complex, Complex][], voice: [number, number][]): [
     mixture.map((pair, t) =>
       pair.map((value, channel) => {
         const magnitude = magnitudes[t]![channel]!
-        // The voice may be louder than a channel that is silent: then there is no phase.
+        // The voice may be louder than a silent channel, which has no phase.
         return magnitude === 0 ? ([0, 0] as Complex) : times(value, [levels[t]![channel]! / magnitude, 0])
       }),
     ),
@@ -118,7 +118,7 @@ function refine(sizes: Sizes, { mixture, share }: ReturnType<typeof song>, used:
         const magnitude = Math.hypot(mixture.re[i]!, mixture.im[i]!)
         const transposed = (channel * bins + bin) * frameCount + frame
         expect(Math.abs(magnitudes[transposed]! - magnitude)).toBeLessThanOrEqual(1e-6 * magnitude)
-        // Up to a fifth more than the mixture.
+        // Up to a fifth louder than the mixture.
         vocals[transposed] = magnitude * 1.2 * (share[i]! + 0.5)
         peak = Math.max(peak, magnitude)
       }
@@ -181,7 +181,7 @@ describe('the refinement of vocals', () => {
     for (const level of [1, 1e-4]) {
       const run = refine(sizes, song(sizes, level, 1), used)
       expect(largestError(sizes, run)).toBeLessThan(1e-4)
-      // It does something.
+      // The step has an effect.
       expect(largestError(sizes, { ...run, expected: run.before })).toBeGreaterThan(0.1)
     }
   })

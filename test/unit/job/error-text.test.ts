@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { StemworkError } from '../../../src/core/engine/errors.js'
 import { errorLine, errorText } from '../../../src/core/engine/job/error-text.js'
 
-/** Without a stack of this file. */
+/** An error without the stack of this file. */
 function plain<Thrown extends Error>(error: Thrown, stack = ''): Thrown {
   return Object.assign(error, { stack })
 }

@@ -26,7 +26,7 @@ test('a worker serves a pool if it has each label, and as many units as needed',
 test('every number of units that running jobs leave is offered', () => {
   const labels = ['gpu', 'memory=4']
   expect(offered(labels, [])).toEqual(['gpu', 'memory=1', 'memory=2', 'memory=3', 'memory=4'])
-  // A composition holds what the largest of its steps needs; other jobs hold none of it.
+  // A composition reserves what the largest of its steps needs; other jobs get none of it.
   expect(offered(labels, ['gpu memory=1 memory=2', 'gpu', 'other=3'])).toEqual(['gpu', 'memory=1', 'memory=2'])
   expect(offered(labels, ['memory=3', 'memory=3'])).toEqual(['gpu'])
 })

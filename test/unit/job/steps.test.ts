@@ -81,7 +81,7 @@ describe('the steps of a job', () => {
     expect(withEvent([...many, step('last')], 'ok', 1, now)).toBeUndefined()
     expect(withEvent([...many, waiting('ok', null)], 'ok', 1, now)).toHaveLength(200)
 
-    // Of a wait, and one that came early; what other steps returned does not count.
+    // Values of a wait and of an early event; values of other steps do not count.
     const others = [
       step('done', { value: 'x'.repeat(65_000) }),
       step('waited', { until: now, value: 'y'.repeat(30_000) }),

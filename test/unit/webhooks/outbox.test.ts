@@ -15,15 +15,13 @@ import { resumeTime, stopTime } from '../../engine/stopped-time.js'
 beforeEach(() => stopTime())
 afterEach(() => resumeTime())
 
-/**
- * An outbox whose requests are calls: a thousand receivers that keep silent for 15 s each would take hours.
- */
+/** An outbox whose requests are function calls: a thousand receivers that are silent for 15 s each would take hours. */
 function outbox(answer: (url: string) => number | null, webhooks: EngineSettings['webhooks'] = {}) {
   const jobs = memoryJobs()
   const { logger } = recordingLogger()
   const { options } = testEngine(textWorkflow(), { webhooks }).engine
   const requests: { app: string; url: string; at: number }[] = []
-  /** A receiver without an answer keeps silent until its time is over. */
+  /** A receiver without an answer is silent until the request times out. */
   const post: typeof postMessage = async ({ app, delivery }, _ports, signal) => {
     const { url } = delivery
     requests.push({ app, url, at: Date.now() })
@@ -48,7 +46,7 @@ function outbox(answer: (url: string) => number | null, webhooks: EngineSettings
     jobs,
     sender,
     requests,
-    /** Ends a job whose message goes to this receiver. */
+    /** Ends a job whose message is sent to this receiver. */
     async add(app: string, url: string) {
       const { job } = await jobs.create(sampleJob({ app }))
       const error = jobError(new StemworkError('CANCELED', 'canceled'))
@@ -81,7 +79,7 @@ describe('webhook messages', () => {
     }
     delays.sort((one, other) => one - other)
     expect(delays[Math.floor(delays.length * 0.99)]).toBeLessThan(second)
-    // Each has failed five times by now: none gets more than one message at a time.
+    // Each has now failed five times, so none gets more than one message at a time.
     for (let n = 0; n < 100; n++) {
       const failing = await sender.receivers.list(`bad-${n}`)
       expect(failing.filter(({ nextTrialAt }) => nextTrialAt !== null)).toHaveLength(10)
@@ -109,7 +107,7 @@ describe('webhook messages', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(requests).toHaveLength(3)
     await vi.advanceTimersByTimeAsync(300)
-    // It is sent again in a few seconds, and its receiver has not failed.
+    // The message is sent again in a few seconds, and its receiver does not count as failed.
     expect(await delivery(lost)).toMatchObject({ outcome: 'pending', lastStatus: null })
     expect((await delivery(lost))?.nextAttemptAt).toBeLessThan(Date.now() + 10 * second)
     await vi.advanceTimersByTimeAsync(15 * second)
@@ -128,7 +126,7 @@ describe('webhook messages', () => {
     await all.send()
     expect(requests.length).toBe(before)
     for (const id of waiting) expect(await delivery(id)).toMatchObject({ outcome: 'pending', attempts: 0 })
-    // The first trial fails, the second does not.
+    // The first trial fails, the second succeeds.
     const next = async () => {
       await vi.advanceTimersByTimeAsync(2.5 * minute)
       return await all.send()
@@ -139,7 +137,7 @@ describe('webhook messages', () => {
     await vi.advanceTimersByTimeAsync(20 * second)
     await all.send()
     const outcomes = await Promise.all([...tried, ...waiting].map(async (id) => (await delivery(id))?.outcome))
-    // One had its last attempt at the trial that failed.
+    // The failed trial was the last attempt of one message.
     expect(outcomes.filter((outcome) => outcome === 'delivered').length).toBeGreaterThanOrEqual(9)
     expect(outcomes).not.toContain('pending')
   })

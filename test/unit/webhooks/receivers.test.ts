@@ -55,7 +55,7 @@ describe('a webhook receiver', () => {
       return work()
     }
     expect((await all.bytes('a', turn)) / 60).toBeGreaterThan(500)
-    // Read a few at a time, so that others are served in between.
+    // Receivers are read a few at a time, so that other work is served in between.
     expect(turns).toBe(3)
     expect(await all.bytes('b')).toBe(0)
     for (let n = 0; n < 60; n++) await all.succeeded({ app: 'a', url: `https://${n}.example.com/` })
@@ -74,7 +74,7 @@ describe('a webhook receiver', () => {
       after(waiting.delayMs)
       const admitted = await Promise.all([admit(), other.admit()])
       expect(admitted.map(({ kind }) => kind).sort()).toEqual(['trial', 'wait'])
-      // Until the end of the trial, the others wait as long as it may take.
+      // Until the trial ends, the other messages wait for its maximum duration.
       expect(await admit()).toEqual({ kind: 'wait', delayMs: 16_000 })
       await all.failed(target, null)
     }

@@ -8,13 +8,13 @@ const { jobs, applications, close } = sqliteStores({ path: 'data/jobs.db' })
 
 export const engine = createEngine({ jobs, applications, blobs: fsBlobs({ directory: 'data/blobs' }) })
 
-/** Lets running jobs finish; the others wait for the next start. */
+/** Lets running jobs finish; queued ones wait for the next start. */
 export async function closeEngine(): Promise<void> {
   await engine.close()
   close()
 }
 
-/** The key of the first application, on the first start only: later, it is stored as a hash. */
+/** The key of the first application, on the first start only: afterwards, only its hash is stored. */
 export async function firstKey(): Promise<string | undefined> {
   if ((await applications.listApplications()).length > 0) return undefined
   const { id } = await createApplication(applications, { name: 'first' })

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { defineWorkflow, StemworkError } from 'stemwork'
 import { z } from 'zod'
 
-// A workflow is a function made of steps. What a finished step returned is kept, so it never runs again.
+// A workflow is a function made of steps. The result of a finished step is kept, so the step never runs again.
 export default defineWorkflow({
   id: 'service/count',
   name: 'Count words',
