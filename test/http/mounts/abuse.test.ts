@@ -170,7 +170,7 @@ describe('a slow client', () => {
     const newcomer = apps.pop()!
     // An eighth of all slots is reserved for applications without one.
     const begun = apps.flatMap(({ key }, n) => Array.from({ length: n < 7 ? 16 : 1 }, () => begin(key)))
-    // Refused because of its content.
+    // 429: its slots are taken; 400: refused because of its content.
     await expect.poll(() => create(service.app.key, 20_000), patient).toBe(429)
     expect(await create(service.app.key, 10_000)).toBe(400)
     // All slots are taken, so the newcomer gets a slot of an application that has the most.
