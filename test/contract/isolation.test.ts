@@ -103,10 +103,10 @@ for (const [name, open, missing] of [['memory', memory, undefined] as const, ...
           stores,
         )
         await engine.start()
-        for (let n = 0; n < 5; n++) for (let app = 0; app < 10; app++) await submit(engine, `slow ${app}`, '/trickle')
+        for (let n = 0; n < 5; n++) for (let app = 0; app < 10; app++) await submit(engine, `slow-${app}`, '/trickle')
         await expect.poll(() => hanging, { timeout: 20_000 }).toBeGreaterThanOrEqual(8)
         for (let n = 0; n < 3; n++) {
-          const { job } = await submit(engine, `quick ${n}`, '/quick')
+          const { job } = await submit(engine, `quick-${n}`, '/quick')
           expect((await until(job.id, 'SUCCEEDED')).attempts).toBe(1)
         }
         expect(await engine.count({ statuses: ['FAILED'] })).toBe(0)

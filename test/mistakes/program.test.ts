@@ -100,7 +100,7 @@ const mistakes: ProgramMistake[] = [
   {
     what: 'an input of another name',
     make: () => engine.submit({ app: 'me', workflow, inputs: wrong({ song: localFile('package.json') }) }),
-    says: [/inputs\.song: is no input of .*it has inputUrl/],
+    says: [/inputs\.song: is not an input of .*it has inputUrl/],
   },
   {
     what: 'a folder under another name',

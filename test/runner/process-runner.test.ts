@@ -203,7 +203,7 @@ describe('failures that the workflow reports', () => {
   it.each(['unreadable', 'unreadableLater'])(
     'by an error whose text cannot be read (%s) say so to the operator',
     async (action) => {
-      const cause = { message: expect.stringContaining('cannot be read') }
+      const cause = { message: expect.stringContaining('unreadable error') }
       expect(await rejection(run(warm, orderTo(action)))).toMatchObject({ code: 'INTERNAL_ERROR', cause })
     },
   )

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { z } from 'zod'
 import { claimOf, suspensionOf, writeEnd } from '../../../src/core/engine/dispatch/attempt/attempt-end.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { JobChange } from '../../../src/core/engine/job/transitions.js'
@@ -78,7 +79,7 @@ test('after an answered heartbeat it counts as another outage, of which a write 
 test('a suspended claim says what it waits for, what it needs and what it used', () => {
   const held = { ...job, lease: { nonce: 'n' }, params: { model: 'large' } } as unknown as JobRecord
   const workflow = {
-    params: { parse: (params: unknown) => params },
+    params: z.looseObject({}),
     needs: ({ model }: { model: string }) => [model],
   } as unknown as Workflow
   expect(suspensionOf(held, workflow, { waitsFor: ['night'], needs: ['gpu'], processorSeconds: 7 })).toEqual({
