@@ -44,7 +44,16 @@ describe('what is wrong with a value', () => {
       new Map([[{}, '']]),
       'has a name that is not allowed: it must be a text, not an object',
     ],
-    [z.union([z.string(), z.number()]), true, 'has none of the forms that are allowed'],
+    [
+      z.union([z.string(), z.number()]),
+      true,
+      'has none of the allowed forms: must be a text, not true, or must be a number, not true',
+    ],
+    [
+      z.union([z.literal(false), z.object({ requests: z.number() })]),
+      { requests: 'many' },
+      'has none of the allowed forms: must be false, or requests must be a number, not "many"',
+    ],
     [
       z.discriminatedUnion('kind', [z.object({ kind: z.literal('a') }), z.object({ kind: z.literal('b') })]),
       { kind: 'c' },

@@ -26,9 +26,17 @@ export function issueWords(issue: z.core.$ZodRawIssue): string {
 }
 
 function otherIssueWords(issue: z.core.$ZodRawIssue): string {
-  // The kinds of a union that is told apart by one member.
-  if (issue.code === 'invalid_union' && Array.isArray(issue.options)) return `must be ${choiceWords(issue.options)}`
+  if (issue.code === 'invalid_union') {
+    // The kinds of a union that is told apart by one member.
+    if (Array.isArray(issue.options)) return `must be ${choiceWords(issue.options)}`
+    return `has none of the allowed forms: ${issue.errors.map(formWords).join(', or ')}`
+  }
   return otherWords[issue.code] ?? 'is not valid'
+}
+
+/** Describes why a value does not have one of the forms of a union. */
+function formWords(issues: readonly z.core.$ZodIssue[]): string {
+  return issues.map(({ path, message }) => [...path, message].join(' ')).join(' and ')
 }
 
 const typeWords: Record<string, string> = {
@@ -46,7 +54,6 @@ const typeWords: Record<string, string> = {
 const otherWords: Record<string, string> = {
   unrecognized_keys: 'has names that are not known',
   invalid_element: 'has an entry that is not allowed',
-  invalid_union: 'has none of the forms that are allowed',
 }
 
 const formatWords: Record<string, string> = {
