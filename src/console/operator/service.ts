@@ -35,7 +35,7 @@ export interface Change {
   maxRunning?: number | null
 }
 
-/** Null restores the default for all applications. */
+/** Null restores the default, which all applications share. */
 export type LimitChange = { [Figure in keyof LimitFigures]: number | null } & {
   /** Revision of the limits to change. If they were set since then, nothing is changed. */
   revision: string

@@ -281,8 +281,8 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
 
   /**
    * Whether the parts work. If this engine runs jobs (it was started, or no other process reaches its store), also
-   * whether jobs can run: the first call awaits `ready()`, later calls are free. At most once a minute, a small file is
-   * written to the blob store.
+   * whether jobs can run: the first call awaits `ready()`, later calls are free. At most once a minute (every 10 s
+   * after a failure), a small file and a small document are written to the stores and removed.
    */
   health(): Promise<EngineHealth> {
     return this.#parts.lifecycle.health()

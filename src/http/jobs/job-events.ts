@@ -25,7 +25,8 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
 /**
  * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, after which none is
  * missed, then `job` with the whole job at each change, `deleted` with its id, and `webhook-receiver` when this process
- * disables one. The stream does not end by itself.
+ * disables one. It ends, without an event, when the key does, when another application needs the slot, or when the
+ * client falls too far behind.
  */
 export function allJobEvents(call: KeyedCall): ApiAnswer {
   return eventStream(call, (signal) => allFrames(call, signal))

@@ -25,9 +25,9 @@ interface Turn {
 /**
  * Divides the event loop among applications: the work begun in one pass takes a few milliseconds; the rest waits for
  * the next pass, in which work in progress has its turn, too. While passes are long, applications that ask more than
- * the average also wait for the end of the work in progress, their own and that of the others. So a request waits
- * little in each of the passes that it needs, however many arrive at once. Applications whose work is short go before
- * those that ask as often for longer work.
+ * the average also wait for the end of the work in progress, their own and that of applications that ask less. So a
+ * request waits little in each of the passes that it needs, however many arrive at once. Applications whose work is
+ * short go before those that ask as often for longer work.
  */
 export class LoopTurns {
   readonly #shares = new Shares({ total: perPass, reserve })

@@ -128,7 +128,7 @@ const jobFields = z.object({
   processorSeconds: z.number().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with a separate limit. */
   shutdownRequeues: z.number().int().nonnegative(),
-  /** Steps of its workflow that have begun. */
+  /** Steps of its workflow that have begun, and events that came early. */
   steps: z.array(stepRecordSchema).default([]),
   /** The last attempts, oldest first. */
   history: z.array(pastAttemptSchema).default([]),
@@ -136,7 +136,7 @@ const jobFields = z.object({
   retries: z.number().int().nonnegative().default(0),
   /** Earliest start, as the client requested; 0: none. */
   notBefore: z.number(),
-  /** When the next attempt is due, after one that failed or was suspended; null before that. */
+  /** When it is due after a failed, suspended or handed-back attempt, or a retry; null before the first of these. */
   dueAt: z.number().nullable().default(null),
   /** Latest end of the job; null: no limit. */
   deadline: z.number().nullable().default(null),

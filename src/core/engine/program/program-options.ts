@@ -28,7 +28,7 @@ export interface ProgramOptions<
   memoryMb?: number
   /** Most data that it may write into the run's folder, in MiB. Default: 20,480. */
   outputMb?: number
-  /** Environment variables besides PATH, LANG, HOME and TMPDIR (the run's folder). No others of the host are passed. */
+  /** Environment beside PATH, LANG, and HOME, TMPDIR, TEMP and TMP (the run's folder). Nothing else is the host's. */
   env?: Readonly<Record<string, string>>
   /** Failures caused by the client's file: the job ends with `BAD_INPUT` and is not retried. */
   badInput?: ProgramFailure | readonly ProgramFailure[]

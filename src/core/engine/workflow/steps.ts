@@ -17,7 +17,7 @@ export interface StepContext extends Pick<
 }
 
 export interface StepOptions {
-  /** Tries before the step fails. Default: 1; the job's next attempt tries the step again anyway. */
+  /** Tries in one attempt of the job. Default: 1; its next attempt tries the step again anyway. */
   maxAttempts?: number
   /** Wait before the second try, in milliseconds; doubles with each one. Default: 1,000. */
   retryDelayMs?: number

@@ -70,8 +70,8 @@ export interface WorkflowDefinition<
   module?: { url: string | URL; settings?: unknown }
   /**
    * Loads dependencies of the stages, for example a network, in the child process that runs them. Called before the
-   * first job, so that missing parts show when the worker starts. `engine.start()` throws its errors; its return value
-   * is logged.
+   * first job, so that missing parts show when the worker starts. If it throws, the workflow is unavailable;
+   * `engine.start()` throws the error if no workflow can run. Its return value is logged.
    */
   prepare?(): Promise<Record<string, unknown> | void>
 }

@@ -36,7 +36,7 @@ export function hindranceOf(
   return lapses > maxLapses ? lostEveryWorker(lapses) : undefined
 }
 
-/** The error for a download that loses its slot to others; like other failed downloads, it is retried. */
+/** The error for a download that loses its slot to others. Its job is queued again, without counting the attempt. */
 export function crowdedOut(policy: EngineOptions['fetch']): StemworkError {
   const cause = new CrowdedOutError('others need the slot while the service fetches many inputs')
   return downloadFailed(cause, policy, { retryable: true })
