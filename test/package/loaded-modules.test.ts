@@ -96,6 +96,20 @@ describe('what is loaded', () => {
     expect(sourcesOf(files).filter((name) => /^build\/adapters\/\w+\/(?!shared\/)/.test(name))).toEqual([])
   })
 
+  test('adds nothing to globals but functions of Reflect, and entries of zod and srvx', () => {
+    // Node.js adds one of its own at the first use of Request.
+    const code = `void Request
+      const keys = () => [globalThis, Reflect].flatMap((one) => Reflect.ownKeys(one).map(String))
+      const before = keys()
+      const { createEngine } = await import('stemwork')
+      const { createHandler } = await import('stemwork/http')
+      createHandler(createEngine())
+      console.log(JSON.stringify(keys().filter((key) => !before.includes(key))))`
+    const added = JSON.parse(run('--input-type=module', '--eval', code)) as string[]
+    expect(added.filter((key) => !/zod|srvx|[mM]etadata|^decorate$/.test(key))).toEqual([])
+    expect(added).toEqual(expect.arrayContaining(['decorate', '__zod_globalRegistry', 'Symbol(srvx.nativeRequest)']))
+  })
+
   test('in a browser with stemwork/client includes no other package', () => {
     expect(packagesOf(filesLoadedBy('stemwork/client'))).toEqual([])
   })
