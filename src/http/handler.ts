@@ -17,7 +17,6 @@ import { QueryTurns } from './routing/query-turns.js'
 import { LoopTurns } from './routing/loop-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { createMetrics } from './metrics.js'
-import { foreignName } from './mounts/local-host.js'
 import { type Handler, mountable } from './mounts/mountable.js'
 import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions, type Sender } from './options.js'
 import { notFound, Problem, problemAnswer, toProblem } from './routing/problem.js'
@@ -59,37 +58,32 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
   const service = createService(engine, options)
   const locate = createLocator(allRoutes(options), options, logger)
   const requestIds = new RequestIds()
+  const isKeyless = options.anonymous !== undefined && !options.trustProxy
+  const traits = { takesUpgrades: options.live !== undefined, keyless: isKeyless ? options : undefined }
 
-  return mountable(
-    async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
-      const startedAt = performance.now()
-      const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
-      const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
-      const headers: Record<string, string> = { 'x-request-id': requestId }
-      const facts: RequestFacts = { service, request, requestId, body, headers, operation: 'none' }
-      let answer: ApiAnswer
-      try {
-        answer = await answerTo(facts, locate, mountPath)
-        if (request.method === 'HEAD') answer.body = null
-      } catch (error) {
-        answer = failure(facts, error)
-      }
-      if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
-      for (const name of ['link', 'vary'] as const)
-        if (answer.headers[name] && headers[name]) headers[name] = `${answer.headers[name]}, ${headers[name]}`
-      Object.assign(answer.headers, headers)
-      const tookMs = performance.now() - startedAt
-      const { operation } = facts
-      service.metrics?.observe(operation, answer.status, tookMs / 1000)
-      logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
-      return answer
-    },
-    {
-      takesUpgrades: options.live !== undefined,
-      foreignName:
-        options.anonymous && !options.trustProxy ? (host) => foreignName(host, options.publicUrl) : undefined,
-    },
-  )
+  return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
+    const startedAt = performance.now()
+    const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
+    const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
+    const headers: Record<string, string> = { 'x-request-id': requestId }
+    const facts: RequestFacts = { service, request, requestId, body, headers, operation: 'none' }
+    let answer: ApiAnswer
+    try {
+      answer = await answerTo(facts, locate, mountPath)
+      if (request.method === 'HEAD') answer.body = null
+    } catch (error) {
+      answer = failure(facts, error)
+    }
+    if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
+    for (const name of ['link', 'vary'] as const)
+      if (answer.headers[name] && headers[name]) headers[name] = `${answer.headers[name]}, ${headers[name]}`
+    Object.assign(answer.headers, headers)
+    const tookMs = performance.now() - startedAt
+    const { operation } = facts
+    service.metrics?.observe(operation, answer.status, tookMs / 1000)
+    logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
+    return answer
+  }, traits)
 }
 
 /** @throws StemworkError for a missing part that the options need */

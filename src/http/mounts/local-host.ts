@@ -10,7 +10,7 @@ export function isLoopback(address: string): boolean {
  * The refusal of another name for a service without keys on this machine: any web page can make a name of its own lead
  * here (DNS rebinding), and a browser would then let it send requests and read the answers.
  */
-export function foreignName(host = 'localhost', publicUrl?: string): Problem | undefined {
+export function foreignName(host = 'localhost', { publicUrl }: { publicUrl?: string }): Problem | undefined {
   const { hostname } = new URL(URL.canParse(`http://${host}`) ? `http://${host}` : 'http://invalid')
   if (isIP(hostname.replace(/^\[|\]$/g, '')) || /^(.+\.)?localhost$/.test(hostname)) return undefined
   if (publicUrl !== undefined && hostname === new URL(publicUrl).hostname) return undefined

@@ -1,6 +1,5 @@
 import { invalidOptions } from '../../core/engine/errors.js'
 import { type ApiAnswer, toResponse } from '../routing/answer.js'
-import type { Problem } from '../routing/problem.js'
 import { type ApiRequest, webRequestReader } from '../routing/api-request.js'
 
 /** Facts about a request that only its mount knows. */
@@ -26,8 +25,8 @@ const traits = Symbol.for('stemwork.handler-traits')
 interface HandlerTraits {
   /** Whether some answers are WebSockets. */
   readonly takesUpgrades?: boolean
-  /** Present if requests need no key: the refusal of a host by which no client reaches a server of its own machine. */
-  readonly foreignName?: (host: string | undefined) => Problem | undefined
+  /** Present if requests need no key, and none is expected from a proxy. */
+  readonly keyless?: { readonly publicUrl?: string }
 }
 
 /** A handler that mounts can call without creating web requests, for servers that have none. */

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo } from 'node:net'
 import { shareConnections } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
-import { isLoopback } from './local-host.js'
+import { foreignName, isLoopback } from './local-host.js'
 import { type Handler, mountPathOf, traitsOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 import { serveDefaults } from './serve-defaults.js'
@@ -84,14 +84,14 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   })
   server.setTimeout(idleTimeoutMs)
   const respond = listener(handler)
-  const refusalOf = isLoopback(host) ? traitsOf(handler).foreignName : undefined
+  const keyless = isLoopback(host) ? traitsOf(handler).keyless : undefined
   const upgraded = acceptUpgrades(server, handler)
   const perAddress = options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75)
   const { onRequest, lastResponse } = shareConnections(server, { total: maxConnections, perAddress, upgraded })
   answerBrokenRequests(server, lastResponse)
   server.on('request', (request, response) => {
     onRequest(response)
-    const refusal = lacksHost(request) ? missingHost() : refusalOf?.(request.headers.host)
+    const refusal = lacksHost(request) ? missingHost() : keyless && foreignName(request.headers.host, keyless)
     if (refusal) refuse(response, refusal)
     else void respond(request, response)
   })
