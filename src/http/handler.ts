@@ -58,6 +58,8 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
   const service = createService(engine, options)
   const locate = createLocator(allRoutes(options), options, logger)
   const requestIds = new RequestIds()
+  const isKeyless = options.anonymous !== undefined && !options.trustProxy
+  const traits = { takesUpgrades: options.live !== undefined, keyless: isKeyless ? options : undefined }
 
   return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
     const startedAt = performance.now()
@@ -81,7 +83,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     service.metrics?.observe(operation, answer.status, tookMs / 1000)
     logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
     return answer
-  }, options.live !== undefined)
+  }, traits)
 }
 
 /** @throws StemworkError for a missing part that the options need */

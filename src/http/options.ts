@@ -92,7 +92,11 @@ export const handlerOptionsSchema = z.strictObject({
     .describe('Replaces the key check. It gets every request except storage links and health checks.'),
   anonymous: callerSchema
     .optional()
-    .describe('Application for requests without a key. Use it only if nobody else can reach the service.'),
+    .describe(
+      'Application for requests without a key. Use it only if nobody else can reach the service. On a loopback ' +
+        'address, `serve` then refuses host names except localhost and that of `publicUrl`, which web pages can ' +
+        'make lead there; with `trustProxy`, the proxy has to.',
+    ),
   links: z
     .strictObject({
       uploadSeconds: seconds.default(3600).describe('Lifetime of an upload link.'),

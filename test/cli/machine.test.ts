@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -39,5 +40,18 @@ describe('a package that is not installed is named with the command that install
     }).finished()
     expect(stderr).toContain(`not installed. Run: npm install ${named} (Cannot find package`)
     expect(status).toBe(1)
+  })
+
+  it('a program that keeps files in S3', () => {
+    const { href } = new URL('../../dist/adapters/blobs/s3/index.js', import.meta.url)
+    const program = `import { S3Client } from '@aws-sdk/client-s3'
+      import { s3Blobs } from '${href}'
+      s3Blobs({ client: new S3Client({ region: 'x' }), bucket: 'media' })`
+    const hook = pathToFileURL(fixture('absent-packages.mjs')).href
+    const { stderr } = spawnSync(process.execPath, ['--import', hook, '--input-type=module', '--eval', program], {
+      encoding: 'utf8',
+      env: { ...process.env, ABSENT: '@aws-sdk/s3-request-presigner' },
+    })
+    expect(stderr).toContain('not installed. Run: npm install @aws-sdk/s3-request-presigner\n')
   })
 })

@@ -120,7 +120,11 @@ test('fifty applications that storm on every lane let another pass after what is
 
 describe('while fifty applications hold everything for a long time', () => {
   test('another gets a slot for a slow input, and keeps it', async () => {
-    const stages = new Stages({ concurrency: 1, slowInputs: 64, slowInputsPerApplication: 4 }, () => {})
+    const stages = new Stages(
+      { concurrency: 1, slowInputs: 64, slowInputsPerApplication: 4 },
+      () => {},
+      () => {},
+    )
     const crowded = vi.fn()
     const stop = held()
     const fetches = hostile.flatMap((app) =>

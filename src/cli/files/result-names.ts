@@ -1,5 +1,6 @@
 import { basename, dirname, parse } from 'node:path'
 import type { AudioTags } from '../../core/media/tags/audio-tags.js'
+import { notOfADevice } from '../../core/engine/job/download-name.js'
 import { cut, safeText, withoutOuterDots } from '../../core/media/tags/song-tags.js'
 import { UsageError } from '../command.js'
 import type { BatchInput } from './batch-inputs.js'
@@ -33,8 +34,6 @@ const maxSegmentBytes = 220
 const maxLiteralBytes = 120
 /** Byte limits of each value, tried in order until a segment is short enough. */
 const valueLimits = [maxSegmentBytes, 120, 80, 40, 20, 8]
-/** Windows treats these as devices, with any ending. */
-const deviceName = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(?=\.|$)/i
 
 /** Template for the names of results, such as `{artist}/{title} - {stem}`. */
 export class NameTemplate {
@@ -123,6 +122,5 @@ function rendered(segment: string, song: SongNames, stem: string): string {
 
 function safeSegment(text: string): string {
   const name = withoutOuterDots(safeText(text))
-  if (name === '') return '_'
-  return deviceName.test(name) ? `_${name}` : name
+  return name === '' ? '_' : notOfADevice(name)
 }

@@ -3,8 +3,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Pool } from 'pg'
 import type { EngineParts } from '../../core/engine/engine.js'
-import { invalidOptions, StemworkError } from '../../core/engine/errors.js'
-import { hasPackage } from '../../core/engine/package-files.js'
+import { hasPackage, invalidOptions, StemworkError } from '../../core/engine/errors.js'
 import { memoryQueue } from '../../adapters/queues/memory/memory-queue.js'
 import type { Logger } from '../../core/engine/ports/logger.js'
 import { within } from '../../core/engine/ports/within.js'
@@ -188,7 +187,11 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     return fsBlobs({ directory: folderOf(url) })
   }
   const [{ S3Client }, { s3Blobs }] = await optional(['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'], () =>
-    Promise.all([import('@aws-sdk/client-s3'), import('../../adapters/blobs/s3/index.js')]),
+    Promise.all([
+      import('@aws-sdk/client-s3'),
+      import('../../adapters/blobs/s3/index.js'),
+      import('@aws-sdk/s3-request-presigner'),
+    ]),
   )
   const { hostname, pathname, searchParams } = new URL(url)
   const endpoint = searchParams.get('endpoint') ?? undefined

@@ -1,4 +1,5 @@
 import { Connection } from '../../client/connection.js'
+import { setClock } from '../words/time-left.js'
 import { type Client, pageClient } from '../service/page-client.js'
 import type { Choices } from '../options/choices.js'
 
@@ -34,9 +35,10 @@ export function sessionClient(): Client {
  * @throws ClientError with the status 401 if the session has ended
  */
 export async function currentSession(): Promise<Session | undefined> {
-  const way = localStorage.getItem(offlineMark) === null ? connection : hastyConnection
-  const { application, session } = (await way.json<Session | { application: null; session: null }>('/session')).value
-  return application === null ? undefined : { application, session }
+  const way = localStorage.getItem(offlineMark) ? hastyConnection : connection
+  const { value, headers } = await way.json<Session | { application: null; session: null }>('/session')
+  setClock(headers.get('date'))
+  return value.application === null ? undefined : value
 }
 
 /** What was chosen in this tab, in case it is reloaded. */

@@ -179,3 +179,20 @@ export function renamed<const Now extends string>(name: string, now: Now): Renam
   // Typed as a string, so that a call does not compile; at run time, a function that throws.
   return refuse as unknown as Renamed<Now>
 }
+
+/** Whether the host has installed a package that only some of its options need. */
+export function hasPackage(name: string): boolean {
+  try {
+    import.meta.resolve(name)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** @throws StemworkError `MISSING_DEPENDENCY` if the package that the option needs is not installed */
+export function requirePackage(option: string, name: string): void {
+  if (hasPackage(name)) return
+  const message = `${option} needs the package ${name}, which is not installed. Run: npm install ${name}`
+  throw new StemworkError('MISSING_DEPENDENCY', message)
+}

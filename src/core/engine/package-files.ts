@@ -66,23 +66,6 @@ export function assertInstalled(): void {
   if (name !== 'stemwork') throw bundled(url)
 }
 
-/** Whether the host has installed a package that only some of its options need. */
-export function hasPackage(name: string): boolean {
-  try {
-    import.meta.resolve(name)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** @throws StemworkError `MISSING_DEPENDENCY` if the package that the option needs is not installed */
-export function requirePackage(option: string, name: string): void {
-  if (hasPackage(name)) return
-  const message = `${option} needs the package ${name}, which is not installed. Run: npm install ${name}`
-  throw new StemworkError('MISSING_DEPENDENCY', message)
-}
-
 /** The version of this package. */
 export function packageVersion(): string {
   return (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }).version

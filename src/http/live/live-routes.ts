@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { requirePackage } from '../../core/engine/package-files.js'
+import { requirePackage } from '../../core/engine/errors.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { LiveSession } from './live-session.js'

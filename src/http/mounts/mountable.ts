@@ -20,21 +20,24 @@ export type Answer = (request: ApiRequest, context: MountContext) => Promise<Api
 
 const plainAnswer = Symbol.for('stemwork.plain-answer')
 
-const webSockets = Symbol.for('stemwork.web-sockets')
+const traits = Symbol.for('stemwork.handler-traits')
 
-/**
- * A handler that mounts can call without creating web requests, for servers that have none.
- *
- * @param takesUpgrades whether some answers are WebSockets
- */
-export function mountable(answer: Answer, takesUpgrades = false): Handler {
-  const read = webRequestReader()
-  const handler: Handler = async (request, context = {}) => toResponse(await answer(read(request), context))
-  return Object.assign(handler, { [plainAnswer]: answer, [webSockets]: takesUpgrades })
+interface HandlerTraits {
+  /** Whether some answers are WebSockets. */
+  readonly takesUpgrades?: boolean
+  /** Present if requests need no key, and none is expected from a proxy. */
+  readonly keyless?: { readonly publicUrl?: string }
 }
 
-export function hasWebSockets(handler: Handler & { [webSockets]?: boolean }): boolean {
-  return handler[webSockets] === true
+/** A handler that mounts can call without creating web requests, for servers that have none. */
+export function mountable(answer: Answer, own: HandlerTraits): Handler {
+  const read = webRequestReader()
+  const handler: Handler = async (request, context = {}) => toResponse(await answer(read(request), context))
+  return Object.assign(handler, { [plainAnswer]: answer, [traits]: own })
+}
+
+export function traitsOf(handler: Handler & { [traits]?: HandlerTraits }): HandlerTraits {
+  return handler[traits] ?? {}
 }
 
 /** `undefined` for a handler of the host, for example a wrapper around ours, which only takes web requests. */

@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo } from 'node:net'
 import { shareConnections } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
-import { type Handler, mountPathOf } from './mountable.js'
+import { foreignName, isLoopback } from './local-host.js'
+import { type Handler, mountPathOf, traitsOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 import { serveDefaults } from './serve-defaults.js'
 import { acceptUpgrades } from './web-socket.js'
@@ -83,13 +84,15 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   })
   server.setTimeout(idleTimeoutMs)
   const respond = listener(handler)
+  const keyless = isLoopback(host) ? traitsOf(handler).keyless : undefined
   const upgraded = acceptUpgrades(server, handler)
   const perAddress = options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75)
   const { onRequest, lastResponse } = shareConnections(server, { total: maxConnections, perAddress, upgraded })
   answerBrokenRequests(server, lastResponse)
   server.on('request', (request, response) => {
     onRequest(response)
-    if (lacksHost(request)) refuse(response, missingHost())
+    const refusal = lacksHost(request) ? missingHost() : keyless && foreignName(request.headers.host, keyless)
+    if (refusal) refuse(response, refusal)
     else void respond(request, response)
   })
   await new Promise<void>((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Answer, type Handler, hasWebSockets, mountPathOf, plainAnswerOf } from './mountable.js'
+import { type Answer, type Handler, mountPathOf, plainAnswerOf, traitsOf } from './mountable.js'
 import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 import { NodeRequestReader } from './node-request.js'
 
@@ -41,7 +41,7 @@ const upgradesOf = new WeakMap<Server, { upgrades: Upgrade[]; sockets: Set<Duple
 export function acceptUpgrades(server: Server, handler: Handler, options: { path?: string } = {}): ReadonlySet<Duplex> {
   const context = { mountPath: mountPathOf(options) }
   const answer = plainAnswerOf(handler)
-  if (!answer || !hasWebSockets(handler)) return new Set()
+  if (!answer || !traitsOf(handler).takesUpgrades) return new Set()
   const upgrade = upgrader((request) => answer(request, context))
   const known = upgradesOf.get(server)
   if (known) {

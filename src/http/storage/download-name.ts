@@ -1,4 +1,4 @@
-import { extname } from 'node:path'
+import { notOfADevice } from '../../core/engine/job/download-name.js'
 import type { JobOutput, JobRecord } from '../../core/engine/job/job.js'
 
 /** Characters that a file name cannot have on some system or in a URL, and control characters. */
@@ -15,8 +15,12 @@ export function songName(name: string | null): string {
 
 /** The same with its ending. */
 export function sentName(name: string | null): string {
-  const safe = (name ?? '').replace(forbidden, ' ').replace(/\s+/g, ' ')
-  return cutToBytes(Array.from(safe).slice(0, longestSong)).replace(/^[\s.]+|[\s.]+$/g, '') || 'song'
+  return onEverySystem(cutToBytes(Array.from(name ?? '').slice(0, longestSong)))
+}
+
+function onEverySystem(name: string): string {
+  const allowed = name.replace(forbidden, ' ').replace(/\s+/g, ' ')
+  return notOfADevice(allowed.replace(/^[\s.]+|[\s.]+$/g, '') || 'song')
 }
 
 function cutToBytes(characters: string[]): string {
@@ -32,7 +36,5 @@ export function downloadName(
   job: Pick<JobRecord, 'name'>,
   { fileName, downloadName: named }: Pick<JobOutput, 'fileName' | 'downloadName'>,
 ): string {
-  if (job.name === null) return named ?? fileName
-  const ending = extname(fileName)
-  return `${songName(job.name)} - ${fileName.slice(0, fileName.length - ending.length)}${ending}`
+  return job.name === null ? onEverySystem(named ?? fileName) : `${songName(job.name)} - ${fileName}`
 }

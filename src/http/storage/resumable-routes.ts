@@ -1,4 +1,5 @@
-import { hasPackage, requirePackage, scriptFile } from '../../core/engine/package-files.js'
+import { scriptFile } from '../../core/engine/package-files.js'
+import { hasPackage, requirePackage } from '../../core/engine/errors.js'
 import type { ApiAnswer } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import type { ProblemCode } from '../routing/problem.js'

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -179,4 +180,45 @@ test('a slow download keeps no slot from other jobs', async () => {
   await until(other.id, 'SUCCEEDED')
   expect(await engine.get(slow.id)).toMatchObject({ status: 'STARTED', attempts: 1 })
   await engine.close({ timeoutMs: 0 })
+})
+
+test('an application whose slow download is over gets a free slot at once', async () => {
+  const answers: ServerResponse[] = []
+  const server = await loopback((_, response) => answers.push(response))
+  const gates = Array.from({ length: 5 }, () => gate())
+  let started = 0
+  const text = textWorkflow(() => gates[started++]?.opened)
+  const inputs = ['inputUrl']
+  const download = { ...text, id: 'test/download', inputs, params: z.object({ inputUrl: z.string() }) }
+  const { engine, until } = testEngine(
+    text,
+    {
+      dispatch: { concurrency: 3, ...never },
+      inputs: { slowInputs: 4, slowInputsPerApplication: 1 },
+      fetch: server.policy,
+    },
+    { workflows: [download, text] as Workflow[], runner: inlineRunner({ resolve: () => text }) },
+  )
+  const submit = async (app: string, workflow: Workflow, params = {}) =>
+    (await engine.submit({ app, workflow: workflow.id, params })).job
+  const slow = () => submit('slow', download, { inputUrl: `${server.url}song` })
+  await engine.start()
+  await slow()
+  await expect.poll(() => answers.length).toBe(1)
+  // Three others run, so the download has given up its slot.
+  const others = [await submit('other', text), await submit('other', text), await submit('other', text)]
+  await expect.poll(() => started).toBe(3)
+  gates[1]?.open()
+  gates[2]?.open()
+  await expect.poll(async () => (await engine.list({ statuses: ['SUCCEEDED'], limit: 9 })).length).toBe(2)
+  await slow()
+  await soon()
+  expect(answers).toHaveLength(1)
+  answers[0]?.end('song')
+  await expect.poll(() => answers.length).toBe(2)
+  expect(started).toBe(4)
+  answers[1]?.end('song')
+  for (const each of gates) each.open()
+  for (const { id } of others) await until(id, 'SUCCEEDED')
+  await engine.close()
 })

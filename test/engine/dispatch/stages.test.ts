@@ -10,7 +10,7 @@ describe('the stage in which inputs are fetched', () => {
 
   function stages({ slowInputs = 16, slowInputsPerApplication = 4 } = {}) {
     const onRoom = vi.fn()
-    const fetches = new Stages({ concurrency: 1, slowInputs, slowInputsPerApplication }, onRoom)
+    const fetches = new Stages({ concurrency: 1, slowInputs, slowInputsPerApplication }, onRoom, () => {})
     /** A download that ends when it loses its slot. */
     const download = (app: string) => {
       let end = () => {}
@@ -113,7 +113,7 @@ describe('the stage in which attempts run', () => {
   /** Two runs that compete for one slot; each ends when the test opens its gate. */
   function twoRuns(signals: readonly AbortSignal[] = []) {
     const onRoom = vi.fn()
-    const stages = new Stages({ concurrency: 1, slowInputs: 1, slowInputsPerApplication: 1 }, onRoom)
+    const stages = new Stages({ concurrency: 1, slowInputs: 1, slowInputsPerApplication: 1 }, onRoom, () => {})
     const begun: number[] = []
     const run = (n: 0 | 1) => {
       const { opened, open } = gate()

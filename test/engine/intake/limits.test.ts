@@ -1,12 +1,12 @@
 import { Keyv } from 'keyv'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryApplications, memoryJobs } from '../../../src/adapters/memory.js'
 import { keyvApplications } from '../../../src/adapters/stores/keyv/keyv-applications.js'
 import { keyvJobs } from '../../../src/adapters/stores/keyv/keyv-jobs.js'
 import { DelayingMap } from '../../contract/stores/delaying-map.js'
 import { randomSource } from '../../../src/contract/random-source.js'
 import { durableStores } from '../../http/durable-stores.js'
-import { recordingLogger, steppingClock, testEngine, textWorkflow } from '../harness.js'
+import { gate, recordingLogger, steppingClock, testEngine, textWorkflow } from '../harness.js'
 
 const close = async () => {}
 const stores: typeof durableStores = [
@@ -80,6 +80,40 @@ test('audio without a job counts on the day of the store, whatever the node says
   clock.advance(60_000)
   await engine.chargeAudio('app', 0)
   expect(await engine.usage('app')).toMatchObject({ audioSeconds: 0 })
+})
+
+test('set so slowly that another process no longer waits leave the lock to that one', async () => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const [jobs, applications, locked] = [memoryJobs(), memoryApplications(), [] as boolean[]]
+  const put: typeof jobs.documents.put = async (...document) => {
+    const version = await jobs.documents.put(...document)
+    locked.push(version !== undefined)
+    return version
+  }
+  const documents = { ...jobs.documents, put }
+  const gates = [gate(), gate(), gate()]
+  let changes = 0
+  const putApplication: typeof applications.putApplication = async (application) => {
+    await gates[changes++]?.opened
+    await applications.putApplication(application)
+  }
+  await applications.putApplication({ id: 'app', name: 'App', createdAt: 0, webhook: null })
+  const parts = { jobs: { ...jobs, documents }, applications: { ...applications, putApplication } }
+  const { engine } = testEngine(textWorkflow(), {}, parts)
+  const slow = engine.setLimits('app', { jobs: 1 })
+  await vi.waitFor(() => expect(changes).toBe(1))
+  vi.advanceTimersByTime(11_000)
+  const second = engine.setLimits('app', { jobs: 2 })
+  await vi.waitFor(() => expect(changes).toBe(2))
+  gates[0]?.open()
+  await slow
+  locked.length = 0
+  const third = engine.setLimits('app', { jobs: 3 })
+  await vi.waitFor(() => expect(locked).not.toEqual([]))
+  expect(locked[0]).toBe(false)
+  for (const each of gates) each.open()
+  await Promise.all([second, third])
 })
 
 test('of an unknown application, and wrong ones, are refused', async () => {

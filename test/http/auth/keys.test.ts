@@ -1,11 +1,16 @@
 import crypto from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
+import type { AddressInfo } from 'node:net'
 import { crc32 } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { fingerprint, generateApiKey } from '../../../src/http/auth/api-key.js'
 import { createApplication, issueKey, revokeKey, rotateKey } from '../../../src/http/index.js'
+import { listener, serve } from '../../../src/http/mounts/node.js'
 import { recordingLogger } from '../../engine/harness.js'
 import { type Service, serviceOfTest, startService } from '../harness.js'
+import { rawRequest } from '../mounts/raw-request.js'
 
 let service: Service
 beforeAll(async () => {
@@ -161,6 +166,41 @@ describe('who may call', () => {
     expect(await (await fetch(`${own.base}/application`)).json()).toEqual({ id: 'local', name: 'Local' })
     expect(await status('wrong', own)).toBe(401)
     expect(await status(own.app.key, own)).toBe(200)
+  })
+
+  test.each([
+    ['127.0.0.1', 400],
+    ['0.0.0.0', 200],
+  ])('asks for no name on a server of the host, and on one of ours at %s answers %i', async (host, expected) => {
+    const { handler } = await serviceOfTest({ http: { anonymous: { id: 'local', name: 'Local' } } })
+    const asked = ['GET /v1/application HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n']
+    const ours = await serve(handler, { host, port: 0 })
+    onTestFinished(() => ours.close())
+    expect(await rawRequest(`http://127.0.0.1:${ours.port}`, asked)).toMatchObject({ status: expected })
+    const theirs = createServer(listener(handler)).listen(0, host)
+    onTestFinished(() => void theirs.close())
+    await once(theirs, 'listening')
+    const { port } = theirs.address() as AddressInfo
+    expect(await rawRequest(`http://127.0.0.1:${port}`, asked)).toMatchObject({ status: 200 })
+  })
+
+  test.each([
+    ['localhost', {}, 200],
+    ['service.localhost:8080', {}, 200],
+    ['[::1]:8080', {}, 200],
+    ['192.168.1.7', {}, 200],
+    ['rebound.example', {}, 400],
+    ['127.0.0.1.rebound.example:8080', {}, 400],
+    ['localhost.rebound.example', {}, 400],
+    ['stems.example', { publicUrl: 'https://stems.example/v1' }, 200],
+    ['stems.example', { trustProxy: true }, 200],
+  ])('asks nobody on its own machine for a key, but as %s with %o answers %i', async (host, options, expected) => {
+    const own = await serviceOfTest({ http: { anonymous: { id: 'local', name: 'Local' }, ...options } })
+    const head = `GET ${new URL(own.base).pathname}/application HTTP/1.1\r\nHost: ${host}\r\n`
+    expect(await rawRequest(own.base, [`${head}Connection: close\r\n\r\n`])).toMatchObject({
+      status: expected,
+      body: expect.stringContaining(expected === 200 ? 'Local' : 'publicUrl'),
+    })
   })
 })
 

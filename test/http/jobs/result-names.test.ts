@@ -32,7 +32,7 @@ function fetching(settings: ServiceSettings = {}): Promise<Service> {
   return serviceOfTest({ ...settings, engine: { fetch: { allowPrivate: true }, ...settings.engine } })
 }
 
-const safeName = '夜に"駆ける__X: 1" 100% - vocals.wav'
+const safeName = '夜に 駆ける__X 1 100% - vocals.wav'
 
 describe('results in a folder', () => {
   test('are the files that the workflow wrote, and are offered by the name that it gave them', async () => {
@@ -45,7 +45,7 @@ describe('results in a folder', () => {
     const answer = await fetch(link)
     expect(await answer.text()).toBe('the song')
     expect(answer.headers.get('content-disposition')).toBe(
-      `attachment; filename="________X: 1_ 100_ - vocals.wav"; filename*=UTF-8''${encodeURIComponent(safeName)}`,
+      `attachment; filename="__ _____X 1 100_ - vocals.wav"; filename*=UTF-8''${encodeURIComponent(safeName)}`,
     )
     const key = link.pathname.slice(link.pathname.indexOf('results/'))
     expect((await stat(join(directory, key))).ino).toBe((details as { inode: number }).inode)
@@ -119,6 +119,17 @@ describe('names', () => {
     expect([name, named?.vocals?.fileName]).toEqual(['Song \ufffd', 'Song \ufffd - vocals.wav'])
     expect((await fetch(result?.vocals ?? '')).status).toBe(200)
     expect(nameOfResult({ name: 'Song \ud83c' }, { fileName: 'vocals.wav' })).toBe('Song - vocals.wav')
+  })
+
+  test.each([
+    ['CON', '_CON - vocals.wav'],
+    ['nul.live', '_nul.live - vocals.wav'],
+    ['a:b?', 'a b - vocals.wav'],
+    [null, '_aux.wav', 'aux.wav'],
+    [null, 'a b.wav', 'a:b.wav.'],
+    [null, '_LPT1.take.wav', '.LPT1.take.wav'],
+  ])('of results are such as Windows accepts: the job %j, %j', (name, expected, named?: string) => {
+    expect(nameOfResult({ name }, { fileName: 'vocals.wav', downloadName: named })).toBe(expected)
   })
 
   test.each(['日本語の歌'.repeat(20), '🎵'.repeat(400)])('are short enough for file systems: %s', (name) => {

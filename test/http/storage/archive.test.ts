@@ -92,6 +92,15 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
     expect(Object.fromEntries(folders)).toEqual({ 'x.wav': 'x.wav', 'x.flac': 'x.flac', solo: 'solo.mp3' })
   })
 
+  test('has no folder that is a device on Windows', async () => {
+    for (const name of ['con', 'Aux.wav', 'a:b.']) await archived(name, Buffer.from(name), 'NUL')
+    const { url, fileName } = await link('batchName=NUL')
+    expect(fileName).toBe('_NUL - stems.zip')
+    const files = await unpacked('devices', Buffer.from(await (await fetch(url)).arrayBuffer()))
+    const folders = Object.keys(files).map((name) => name.split('/')[0] ?? '')
+    expect(new Set(folders)).toEqual(new Set(['_Aux', '_con', 'a b']))
+  })
+
   test('can be read as a stream, by a program that has not seen its end', async () => {
     const entries = [entry('a.wav', Buffer.alloc(70_000, 'a')), entry('empty.wav', Buffer.alloc(0))]
     const archive = await collected(entries)

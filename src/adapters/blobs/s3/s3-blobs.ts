@@ -1,6 +1,5 @@
 import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
-import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
-import { invalidOptions, requireOption } from '../../../core/engine/errors.js'
+import { invalidOptions, requireOption, requirePackage } from '../../../core/engine/errors.js'
 import { attachment } from '../../../core/engine/job/attachment.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../../core/engine/ports/blob-store.js'
@@ -48,6 +47,7 @@ const maxLinkSeconds = 7 * 24 * 60 * 60
  * honours `If-None-Match: *` (AWS, MinIO, R2); elsewhere two writers that race may both succeed, and the last one's
  * bytes stay.
  *
+ * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` without the package `@aws-sdk/s3-request-presigner`
  * @example
  * const client = new S3Client({ region: 'auto', endpoint: 'http://127.0.0.1:9000', forcePathStyle: true, credentials })
  * const engine = createEngine({ blobs: s3Blobs({ client, bucket: 'media' }) })
@@ -59,6 +59,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
   if (prefix !== '') checkBlobPrefix(prefix)
   if (!(partBytes >= minPartBytes))
     throw invalidOptions(`partBytes is ${partBytes}. S3 takes parts of at least ${minPartBytes} bytes.`)
+  requirePackage('s3Blobs', '@aws-sdk/s3-request-presigner')
   const client = plainClient(options.client)
   const bucket = blobBucket(client, { bucket: options.bucket, prefix, requestTimeoutMs })
   const writes = blobWrites(bucket, partBytes)
@@ -131,19 +132,19 @@ function blobRemovals(bucket: BlobBucket, writes: BlobWrites): Pick<BlobStore, '
 }
 
 function blobLinks(bucket: BlobBucket, client: S3Client): Required<Pick<BlobStore, 'signGet' | 'signPut'>> {
-  const optionsOf = (seconds: number) => ({ expiresIn: Math.min(seconds, maxLinkSeconds) })
+  const sign = async (command: GetObjectCommand | PutObjectCommand, seconds: number) => {
+    // Imported late, so that its absence is reported above.
+    const { getSignedUrl } = await import('@aws-sdk/s3-request-presigner')
+    return getSignedUrl(client, command, { expiresIn: Math.min(seconds, maxLinkSeconds) })
+  }
   return {
     async signGet(key, { expiresInSeconds, fileName, contentType }) {
-      const command = new GetObjectCommand({
-        ...bucket.objectOf(key),
-        ResponseContentDisposition: attachment(fileName),
-        ResponseContentType: contentType,
-      })
-      return getSignedUrl(client, command, optionsOf(expiresInSeconds))
+      const answer = { ResponseContentDisposition: attachment(fileName), ResponseContentType: contentType }
+      return sign(new GetObjectCommand({ ...bucket.objectOf(key), ...answer }), expiresInSeconds)
     },
 
     async signPut(key, { expiresInSeconds }) {
-      return getSignedUrl(client, new PutObjectCommand(bucket.objectOf(key)), optionsOf(expiresInSeconds))
+      return sign(new PutObjectCommand(bucket.objectOf(key)), expiresInSeconds)
     },
   }
 }

@@ -58,6 +58,7 @@ export class Dispatcher {
         slowInputsPerApplication: inputs.slowInputsPerApplication,
       },
       () => this.#makeRoom(),
+      () => this.wake(),
     )
     this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
     this.#preemption = preemption<Attempt>({

@@ -115,7 +115,13 @@ export function engineMaintenance(parts: MaintainedParts) {
   function look(): void {
     dispatcher.wake()
     looking ??= sweepInTurn()
-      .catch((error: unknown) => logger.warn({ err: error }, 'It is not known whose turn it is to sweep.'))
+      .catch((error: unknown) =>
+        logger.warn(
+          { err: error },
+          'The job store could not be asked which worker sweeps; the next check tries again. If this continues, ' +
+            'look at the store.',
+        ),
+      )
       .finally(() => (looking = undefined))
   }
 

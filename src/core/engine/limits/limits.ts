@@ -116,7 +116,11 @@ const lookAgainMs = 50
  */
 async function oneAtATime(app: string, documents: DocumentStore, work: () => Promise<void>): Promise<void> {
   const lock = { kind: 'limits-change', key: app }
-  const isFirst = () => documents.put({ ...lock, value: {}, ttlMs: longestChangeMs }, { version: 0 })
+  let startedAt = 0
+  const isFirst = () => {
+    startedAt = performance.now()
+    return documents.put({ ...lock, value: {}, ttlMs: longestChangeMs }, { version: 0 })
+  }
   for (let waitedMs = 0; (await isFirst()) === undefined; waitedMs += lookAgainMs) {
     if (waitedMs > longestChangeMs)
       throw new StemworkError('CONFLICT', 'These limits are being changed by others. Try again.', { retryable: true })
@@ -125,7 +129,8 @@ async function oneAtATime(app: string, documents: DocumentStore, work: () => Pro
   try {
     await work()
   } finally {
-    await documents.delete(lock.kind, lock.key)
+    // Later, it may be the lock of another process.
+    if (performance.now() - startedAt < longestChangeMs) await documents.delete(lock.kind, lock.key)
   }
 }
 

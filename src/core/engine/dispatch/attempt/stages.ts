@@ -43,16 +43,23 @@ export class Stages {
   /** Applications that were refused a fetch slot since one was last released. */
   readonly #turnedAway = new Set<string>()
   readonly #onRoom: () => void
+  readonly #onReadmitted: () => void
   #ending = 0
 
   /**
    * @param onRoom called when there may be room for another job: a fetch turned out to be slow, or an attempt only has
    * to write its end
+   * @param onReadmitted called when jobs of `slowApplications` may be claimed again
    */
-  constructor({ concurrency, slowInputs, slowInputsPerApplication }: StageLimits, onRoom: () => void) {
+  constructor(
+    { concurrency, slowInputs, slowInputsPerApplication }: StageLimits,
+    onRoom: () => void,
+    onReadmitted: () => void,
+  ) {
     this.#slots = new Shares({ total: concurrency, reserve: 0 })
     this.#fetchSlots = new Shares({ total: slowInputs, perApplication: slowInputsPerApplication })
     this.#onRoom = onRoom
+    this.#onReadmitted = onReadmitted
   }
 
   /** Attempts that need no run slot: their inputs arrive slowly, or their end is being written. */
@@ -98,8 +105,12 @@ export class Stages {
       return await work()
     } finally {
       clearTimeout(timer)
-      if (slot) this.#turnedAway.clear()
-      slot?.release()
+      if (slot) {
+        const wereLeftOut = this.slowApplications.length > 0
+        this.#turnedAway.clear()
+        slot.release()
+        if (wereLeftOut) this.#onReadmitted()
+      }
     }
   }
 
