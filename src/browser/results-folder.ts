@@ -1,3 +1,5 @@
+import { StemworkError } from '../core/engine/errors.js'
+
 /** Folder for the files of one separation. */
 export interface ResultsFolder {
   folder: FileSystemDirectoryHandle
@@ -10,9 +12,14 @@ const parentName = 'stemwork'
 /**
  * Creates a folder of the browser's private file system for one separation, and removes folders of closed pages. A lock
  * shows whether the page of a folder is open: the browser releases it however the page ends.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` when the browser refuses the page its file system
  */
 export async function createResultsFolder(): Promise<ResultsFolder> {
-  const parent = await (await navigator.storage.getDirectory()).getDirectoryHandle(parentName, { create: true })
+  const root = await navigator.storage.getDirectory().catch((cause: unknown) => {
+    throw new StemworkError('MISSING_DEPENDENCY', noStorage, { cause })
+  })
+  const parent = await root.getDirectoryHandle(parentName, { create: true })
   const name = crypto.randomUUID()
   // Locked before it is created, so that no other page takes it for an old one.
   const release = await hold(lockOf(name))
@@ -26,6 +33,11 @@ export async function createResultsFolder(): Promise<ResultsFolder> {
     },
   }
 }
+
+/** Whether it does, browsers tell only when asked: a private window looks like any other. */
+const noStorage =
+  'This browser stores no files for the page, as in a private window or where cookies are blocked. ' +
+  'Open the page in an ordinary window, and allow cookies.'
 
 const lockOf = (name: string) => `stemwork results ${name}`
 

@@ -82,8 +82,10 @@ function joined(parts: readonly AudioData[]): { channelData: Float32Array[]; sam
   for (const part of parts) {
     if (part.numberOfChannels !== numberOfChannels || part.sampleRate !== sampleRate)
       throw new Error('The sound changes its rate or its channels.')
-    for (const [planeIndex, plane] of channelData.entries())
-      part.copyTo(plane.subarray(at), { planeIndex, format: 'f32-planar' })
+    // Firefox decodes the first packet of Vorbis to no samples, and refuses to copy none.
+    if (part.numberOfFrames > 0)
+      for (const [planeIndex, plane] of channelData.entries())
+        part.copyTo(plane.subarray(at), { planeIndex, format: 'f32-planar' })
     at += part.numberOfFrames
     part.close()
   }

@@ -10,7 +10,7 @@ import { MessageBoard } from './elements/messages.js'
 import {
   codeOfLink,
   currentSession,
-  offlineMark,
+  keepsSongs,
   onOtherTab,
   type Session,
   sessionClient,
@@ -84,7 +84,7 @@ function useAccess() {
 }
 
 async function forgetOfflineSongs(): Promise<void> {
-  if (localStorage.getItem(offlineMark) !== null) await (await import('./later.js')).forgetAllOffline()
+  if (keepsSongs()) await (await import('./later.js')).forgetAllOffline()
 }
 
 /** `undefined` if the key or the link is refused. */
@@ -139,7 +139,7 @@ function KeyedApp() {
         {access.kind === 'unreachable' && (
           <div class="stack">
             <ErrorNotice problem={access.problem} onAgain={access.retry} />
-            {localStorage.getItem(offlineMark) !== null && <OfflinePage />}
+            {keepsSongs() && <OfflinePage />}
           </div>
         )}
         {access.kind === 'asked' && (
@@ -163,9 +163,13 @@ later.load = () => import('./later.js')
 const root = document.getElementById('app')
 if (root) {
   render(
-    <MessageBoard>
-      <App />
-    </MessageBoard>,
+    navigator.cookieEnabled ? (
+      <MessageBoard>
+        <App />
+      </MessageBoard>
+    ) : (
+      <main>Allow cookies for this page and reload it.</main>
+    ),
     root,
   )
   // At the first sign of activity, loads the script for everything after the first view.

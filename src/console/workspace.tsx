@@ -5,7 +5,7 @@ import type { Client } from './service/page-client.js'
 import { Brand } from './elements/brand.js'
 import { useDeletions } from './jobs/deletions.js'
 import { type Choices, type Refusals, stemsWorkflowId } from './options/choices.js'
-import { keepChoices, keptChoices, offlineMark, type Session } from './session/session.js'
+import { keepChoices, keptChoices, keepsSongs, type Session } from './session/session.js'
 import { useJobCommands } from './jobs/job-commands.js'
 import { Library } from './library/library.js'
 import { shownLists } from './jobs/job-list.js'
@@ -187,15 +187,14 @@ function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
 /** Removes songs from this device that the service no longer has. */
 function useOfflineSongs(client: Client, jobs: JobStore): void {
   useEffect(() => {
-    if (localStorage.getItem(offlineMark) === null) return
+    if (!keepsSongs()) return
     // Without an answer, everything stays as it was.
     void import('./later.js').then(({ checkOffline }) => checkOffline(client)).catch(() => undefined)
   }, [client])
   useEffect(
     () =>
       jobs.onChange(({ id, job }) => {
-        if (!job && localStorage.getItem(offlineMark) !== null)
-          void import('./later.js').then(({ forgetOffline }) => forgetOffline(id))
+        if (!job && keepsSongs()) void import('./later.js').then(({ forgetOffline }) => forgetOffline(id))
       }),
     [jobs],
   )

@@ -87,6 +87,19 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await page.getByRole('button', { name: 'Pause' }).waitFor()
   })
 
+  test('in forced colours, the choices, the pressed buttons and the position can still be seen', async () => {
+    const page = await player()
+    await page.emulateMedia({ forcedColors: 'active' })
+    await page.getByRole('button', { name: 'Mute Vocals' }).click()
+    const style = (selector: string, property: string) =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).${property}`)
+    const ground = await style('html', 'backgroundColor')
+    expect(await style('.mixer [aria-pressed=true]', 'backgroundColor')).not.toBe(ground)
+    expect(await style('.mixer .playhead', 'backgroundColor')).not.toBe(ground)
+    expect(await style('.segments :checked + span', 'outline')).toBe(`${await style('html', 'color')} solid 2px`)
+    expect(await style('.segments :not(:checked) + span', 'outlineStyle')).toBe('none')
+  })
+
   test('while it plays, only visible changes update the page, and a hidden page updates nothing', async () => {
     const page = await player()
     // All waveforms are drawn.

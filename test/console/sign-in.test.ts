@@ -47,6 +47,15 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
   }
   const application = (page: Page, name: string) => page.getByText(`Application: ${name}`)
 
+  test('without cookies is impossible, and the page says so', async () => {
+    const page = await pages.open({}, '/console/icon.svg')
+    const session = await page.context().newCDPSession(page)
+    await session.send('Emulation.setDocumentCookieDisabled', { disabled: true })
+    await page.goto(`${service.base}/console`)
+    await page.getByText('Allow cookies for this page and reload it.').waitFor()
+    expect(await page.getByLabel('API key').count()).toBe(0)
+  })
+
   test('by a link asks first and names the application, and the link works only once', async () => {
     const link = await linkTo('Label')
     const page = await pages.open({}, '/console/icon.svg')

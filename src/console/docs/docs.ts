@@ -142,10 +142,11 @@ function addSearch(): void {
   document.querySelector('.contents')?.prepend(element('label', {}, 'Search', input), status)
 }
 
-chooseLanguages()
 askForKey()
 addSearch()
 for (const section of document.querySelectorAll<HTMLElement>('[data-try]')) addForm(section)
 // On a phone the contents come first and would push everything else down.
 const contents = document.querySelector<HTMLDetailsElement>('.contents details')
 if (contents && matchMedia('(max-width: 60rem)').matches) contents.open = false
+// Last: a browser that blocks cookies refuses it.
+chooseLanguages()

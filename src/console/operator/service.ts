@@ -16,9 +16,6 @@ import { queryOf } from '../elements/use-hash.js'
 const baseUrl = new URL('operator', location.href.replace(/[?#].*$/, '')).href
 const connection = new Connection({ baseUrl, retries: 0 })
 
-/** Earlier versions kept the key where scripts can read it. */
-sessionStorage.removeItem('stemwork.operator-key')
-
 /** The key goes into a cookie that no script can read. */
 export const signIn = (key: string) => connection.send('/session', { method: 'POST', json: { key } })
 

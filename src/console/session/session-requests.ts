@@ -1,5 +1,8 @@
 import { baseUrl, choicesName, connection, type Session, tellTabs } from './session.js'
 
+/** Earlier versions kept keys where scripts can read them. */
+for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwork.key')
+
 /** A key that was typed in, or the code of a link. */
 export type Credential = { key: string } | { code: string }
 

@@ -11,8 +11,8 @@ export const choicesName = `stemwork.choices ${baseUrl}`
 /** Storage key of the time when the service last let the person in; set if this device keeps songs offline. */
 export const offlineMark = `stemwork.offline ${baseUrl}`
 
-/** Earlier versions kept keys where scripts can read them. */
-for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwork.key')
+/** Whether this device keeps songs offline. */
+export const keepsSongs = () => localStorage.getItem(offlineMark) !== null
 
 /** Session of the page. The key itself is in a cookie that no script can read. */
 export interface Session {
@@ -35,7 +35,7 @@ export function sessionClient(): Client {
  * @throws ClientError with the status 401 if the session has ended
  */
 export async function currentSession(): Promise<Session | undefined> {
-  const way = localStorage.getItem(offlineMark) ? hastyConnection : connection
+  const way = keepsSongs() ? hastyConnection : connection
   const { value, headers } = await way.json<Session | { application: null; session: null }>('/session')
   setClock(headers.get('date'))
   return value.application === null ? undefined : value
@@ -58,13 +58,15 @@ export function codeOfLink(): string | undefined {
   return code
 }
 
-const channel = new BroadcastChannel(`stemwork ${baseUrl}`)
+/** Opened once it is used: a browser that blocks cookies refuses it. */
+let channel: BroadcastChannel | undefined
 
 /** Calls back when another tab of this page has signed in or out: all tabs share the session. */
 export function onOtherTab(changed: () => void): void {
-  channel.addEventListener('message', changed)
+  channel = new BroadcastChannel(`stemwork ${baseUrl}`)
+  channel.onmessage = changed
 }
 
 export function tellTabs(): void {
-  channel.postMessage('changed')
+  channel?.postMessage('changed')
 }

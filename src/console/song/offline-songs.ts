@@ -2,7 +2,7 @@ import { ClientError, type Job } from '../../client/client.js'
 import type { Peaks } from '../../client/job.js'
 import type { Client, SongClient } from '../service/page-client.js'
 import { resultFiles } from '../sources/result-files.js'
-import { baseUrl, offlineMark } from '../session/session.js'
+import { baseUrl, keepsSongs, offlineMark } from '../session/session.js'
 import { isAudio } from '../words/stem-names.js'
 
 /** A song kept on this device, without its files. */
@@ -114,7 +114,7 @@ export async function checkOffline(client: Client): Promise<void> {
     })
     if (!now?.result) await forgetOffline(job.id)
   }
-  if (localStorage.getItem(offlineMark) === null) return
+  if (!keepsSongs()) return
   confirmed()
   await keepPage()
 }
