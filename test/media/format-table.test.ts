@@ -122,6 +122,7 @@ const surround: readonly (readonly [file: string, codec: string, layouts: string
   ['vorbis.ogg', 'libvorbis', ['5.1', '7.1']],
   ['vorbis.mka', 'libvorbis', ['5.1', '7.1']],
   ['opus.opus', 'libopus -mapping_family 1', ['5.1']],
+  ['opus.mp4', 'libopus -mapping_family 1', ['5.1']],
   ['opus.webm', 'libopus -mapping_family 1', ['5.1']],
 ]
 

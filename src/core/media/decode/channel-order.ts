@@ -30,12 +30,15 @@ const alac: Record<number, Order> = {
   },
 }
 
-/** Codecs whose decoders leave the channels in the order in which they are stored. */
-const orders: Partial<Record<string, Record<number, Order>>> = { VORBIS: vorbis, OPUS: vorbis, ALAC: alac }
+/**
+ * Codecs whose decoders leave the channels in the order in which they are stored: in Matroska, and in MP4 (in small
+ * letters).
+ */
+const orders: Partial<Record<string, Record<number, Order>>> = { VORBIS: vorbis, OPUS: vorbis, ALAC: alac, alac }
 
 /** Puts the channels into the order of WAVE. */
 export function inWaveOrder(stream: AudioStream, codec: string | undefined): AudioStream {
-  const order = orders[codec?.toUpperCase() ?? '']?.[stream.channelCount]
+  const order = orders[codec ?? '']?.[stream.channelCount]
   if (!order) return stream
   return {
     ...stream,
