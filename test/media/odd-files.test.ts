@@ -57,6 +57,16 @@ describe('WAV', () => {
     expect(warnings).toEqual([])
   })
 
+  it('says how many of its floats cannot be sound', async () => {
+    const floats = Float32Array.of(0.5, NaN, Infinity, -0.25, 1e9, 1.5)
+    const fmt = chunk('fmt ', Buffer.from('0300010044ac000010b1020004002000', 'hex'))
+    const { channels, warnings } = await decode(
+      await file(riff(Buffer.concat([fmt, chunk('data', Buffer.from(floats.buffer))]))),
+    )
+    expect([...channels[0]!]).toEqual([0.5, 0, 0, -0.25, 0, 1.5])
+    expect(warnings).toEqual([expect.stringMatching(/^3 samples were no numbers or far too loud to be real/)])
+  })
+
   it('with MP3 inside, in blocks of one byte, is refused as what it is', async () => {
     const mp3 = chunk('fmt ', Buffer.from('5500020044ac0000803e0000010000000c000100020000004800010071050000', 'hex'))
     const path = await file(riff(Buffer.concat([mp3, chunk('data', await readFile(fixture('stereo.mp3')))])))
