@@ -11,7 +11,7 @@ const decodes = {
   '@audio/decode-ac3': 'AC-3',
   '@audio/decode-amr': 'AMR',
   '@audio/decode-avi': 'AVI (container)',
-  '@audio/decode-caf': 'CAF',
+  '@audio/decode-caf': 'compressed CAF (ADPCM)',
   '@audio/decode-dts': 'DTS',
   '@audio/decode-eac3': 'E-AC-3',
   '@audio/decode-flac': 'FLAC in MKV and MP4; other FLAC is read by code of this package',
@@ -77,7 +77,7 @@ This page is generated from the installed packages by \`scripts/licences.mjs\`. 
 onnxruntime (MIT; its other file is in \`dist/core/models/session\`) and parts of mediabunny (MPL-2.0, unchanged). The
 end of each file has the licences, or says what it is made of and where the source is.
 \`models/basic-pitch\` is Spotify's network for notes (Apache-2.0), with its licence and
-notice. The package decodes WAV, RF64, RIFX, Wave64, AIFF, AU and FLAC itself. For any other format,
+notice. The package decodes WAV, RF64, RIFX, Wave64, AIFF, AU, CAF and FLAC itself. For any other format,
 it loads a package of [audio-decode](https://github.com/audiojs/decode) in the child process when the first file of that
 format arrives. An application that only
 uses a service over HTTP ships none of these packages; an image or a program that contains \`node_modules\` does.

@@ -341,6 +341,26 @@ describe('service/transcode', () => {
     expect(wav.audio.channels).toHaveLength(6)
   })
 
+  it('writes MP3 of audio at any rate, at one that its encoder has', async () => {
+    const path = join(folder, 'low.wav')
+    for (const [given, expected] of [
+      [8000, 32_000],
+      [22_050, 32_000],
+      [37_800, 32_000],
+      [44_100, 44_100],
+      [50_000, 48_000],
+      [88_200, 44_100],
+    ] as const) {
+      await write(path, [planes[0]!.subarray(0, given / 10)], given, '16')
+      const { audio, details } = await transcoded({ format: 'mp3' }, path)
+      expect(details, String(given)).toMatchObject({ sampleRate: expected, seconds: 0.1 })
+      expect(audio.channels[0]!.length).toBe(expected / 10)
+    }
+    await expect(run(transcode, song, { format: 'mp3', sampleRate: 22_050 })).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('MP3 has no rate of 22050 Hz: expected one of 44100, 48000, 32000') },
+    })
+  })
+
   it('refuses a start after the end, and files that are not audio', async () => {
     await expect(run(transcode, song, { startSeconds: 10 })).rejects.toMatchObject({
       code: 'BAD_INPUT',

@@ -2,6 +2,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { toStereo } from '../../src/core/media/dsp/stereo.js'
 import { foreignFiles, ownFormats, type TableRow } from './format-table.js'
 import { hasProgram, runProgram } from './programs.js'
 import { signalToNoise } from './test-signal.js'
@@ -109,6 +110,36 @@ describe.skipIf(!hasFfmpeg)('decoding agrees with that of ffmpeg', () => {
       warnings: [],
     })
     expect(decibels).toBeGreaterThanOrEqual(row.decibels)
+  })
+})
+
+/** Layouts that the encoder stores as they are. */
+const surround: readonly (readonly [file: string, codec: string, layouts: string[]])[] = [
+  ['alac.m4a', 'alac', ['5.1', '7.1(wide)']],
+  ['alac.mka', 'alac', ['5.1', '7.1(wide)']],
+  ['aac.m4a', 'aac', ['5.1']],
+  ['flac.mka', 'flac', ['5.1', '7.1']],
+  ['vorbis.ogg', 'libvorbis', ['5.1', '7.1']],
+  ['vorbis.mka', 'libvorbis', ['5.1', '7.1']],
+  ['opus.opus', 'libopus -mapping_family 1', ['5.1']],
+  ['opus.mp4', 'libopus -mapping_family 1', ['5.1']],
+  ['opus.webm', 'libopus -mapping_family 1', ['5.1']],
+]
+
+describe.skipIf(!hasFfmpeg)('more channels than two', () => {
+  it.each(surround)('of %s are mixed from the right speakers', async (name, codec, layouts) => {
+    for (const layout of layouts) {
+      const count = layout === '5.1' ? 6 : 8
+      const tones = Array.from({ length: count }, (_, i) => `${(i + 1) / 50}*sin(${1000 * (i + 2)}*t)`)
+      const source = ['-f', 'lavfi', '-i', `aevalsrc=${tones.join('|')}:c=${layout}:s=48000:d=1`]
+      const encoded = ['-c:a', ...codec.split(' '), '-b:a', '1024k', `${count}-${name}`]
+      await runProgram('ffmpeg', ['-y', ...source, ...encoded, '-c:a', 'pcm_f32le', 'exact.wav'], { cwd: folder })
+      const [ours, exact] = await Promise.all(
+        [`${count}-${name}`, 'exact.wav'].map(async (file) => collect(toStereo(await openAudio(join(folder, file))))),
+      )
+      for (const side of [0, 1])
+        expect(signalToNoise(exact![side]!, ours![side]!), `${layout}, side ${side}`).toBeGreaterThan(20)
+    }
   })
 })
 

@@ -13,6 +13,8 @@ const kinds = [
   ['mp3', ['-c:a', 'libmp3lame', '-b:a', '128k']],
   ['ogg', ['-c:a', 'libvorbis', '-q:a', '5']],
   ['opus', ['-c:a', 'libopus', '-b:a', '96k']],
+  ['oga', ['-c:a', 'flac', '-sample_fmt', 's16']],
+  ['flac', ['-c:a', 'flac', '-sample_fmt', 's16']],
 ] as const
 const lengths = [1.3, 0.7, 2.1]
 const folder = temporaryFolder()
@@ -50,8 +52,10 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
       at += expected!.length
     }
     expect(channels[0]!.length).toBe(at)
-    // The length that the file states is that of one part.
-    expect(warnings).toEqual([expect.stringContaining('all of them are used')])
+    // The length that the file states, unless it is a stream of FLAC, is that of one part.
+    if (kind !== 'oga') expect(warnings).toContainEqual(expect.stringContaining('all of them are used'))
+    // FLAC alone has no rule for joined files: what lies between the frames counts as damage.
+    expect(warnings).toHaveLength({ oga: 0, flac: 2 }[kind as string] ?? 1)
   })
 
   it.each(['mp3', 'ogg'])(

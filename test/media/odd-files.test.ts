@@ -57,6 +57,22 @@ describe('WAV', () => {
     expect(warnings).toEqual([])
   })
 
+  it('says how many of its floats cannot be sound', async () => {
+    const floats = Float32Array.of(0.5, NaN, Infinity, -0.25, 1e9, 1.5)
+    const fmt = chunk('fmt ', Buffer.from('0300010044ac000010b1020004002000', 'hex'))
+    const { channels, warnings } = await decode(
+      await file(riff(Buffer.concat([fmt, chunk('data', Buffer.from(floats.buffer))]))),
+    )
+    expect([...channels[0]!]).toEqual([0.5, 0, 0, -0.25, 0, 1.5])
+    expect(warnings).toEqual([expect.stringMatching(/^3 samples were no numbers or far too loud to be real/)])
+  })
+
+  it('with MP3 inside, in blocks of one byte, is refused as what it is', async () => {
+    const mp3 = chunk('fmt ', Buffer.from('5500020044ac0000803e0000010000000c000100020000004800010071050000', 'hex'))
+    const path = await file(riff(Buffer.concat([mp3, chunk('data', await readFile(fixture('stereo.mp3')))])))
+    await expect(openAudio(path)).rejects.toMatchObject({ reason: 'unsupported_format' })
+  })
+
   it('with an empty data chunk before a list holds no audio', async () => {
     const path = await file(
       riff(Buffer.concat([format, chunk('data', Buffer.alloc(0)), chunk('LIST', Buffer.alloc(40))])),
@@ -73,11 +89,41 @@ describe('AIFF', () => {
   })
 })
 
+describe('AIFF-C', () => {
+  it.each(['sowt', '42n1', '42ni'])('%s is little-endian', async (compression) => {
+    const bits = compression === 'sowt' ? 16 : 24
+    const bytes = Buffer.from([1, 2, 3, 4, 5, 6])
+    const plain = aiffFile([Array.from({ length: 48 / bits }, () => 0)], bits, 48_000)
+    const common = plain.indexOf('COMM')
+    const end = common + 8 + 18
+    const named = Buffer.concat([
+      plain.subarray(0, end),
+      Buffer.from(`${compression}\0\0`),
+      plain.subarray(end, -6),
+      bytes,
+    ])
+    named.writeUInt32BE(24, common + 4)
+    named.write('AIFC', 8)
+    const { channels } = await decode(await file(named))
+    const width = bits / 8
+    expect(channels[0]![0]).toBe(bytes.readIntLE(0, width) / 2 ** (bits - 1))
+  })
+})
+
 describe('MP3', () => {
   it('behind 300 KB of zeros and text is found', async () => {
     const song = await readFile(fixture('no-xing.mp3'))
     const { channels } = await decode(await file(Buffer.alloc(200_000), Buffer.alloc(100_000, 'page '), song))
     expect(channels[0]).toHaveLength(46_080)
+  })
+})
+
+it.skipIf(!hasProgram('ffmpeg'))('WavPack in 5.1 is refused as such (skipped without ffmpeg)', async () => {
+  const path = join(folder, 'surround.wv')
+  await runProgram('ffmpeg', ['-y', '-f', 'lavfi', '-i', 'sine', '-t', '0.2', '-ac', '6', path])
+  await expect(openAudio(path)).rejects.toMatchObject({
+    reason: 'unsupported_format',
+    message: expect.stringContaining('The file is WavPack with more than two channels.'),
   })
 })
 
@@ -184,7 +230,8 @@ describe('the missing part', () => {
   it.each<[string, RegExp]>([
     ['stereo.wma', /states a length of 1\.0\d seconds, but 0\.\d\d were decoded: it was cut off/],
     ['fragmented.m4a', /cut off or is damaged: the sound after its last whole fragment is missing/],
-    ...['adpcm.wav', 'stereo.caf', 'video.avi', 'video.mkv', 'video.webm'].map((name): [string, RegExp] => [
+    ['stereo.caf', /states a length of 1\.00 seconds, but 0\.60 were decoded: it was cut off/],
+    ...['adpcm.wav', 'video.avi', 'video.mkv', 'video.webm'].map((name): [string, RegExp] => [
       name,
       /states a size of \d+ bytes, but has \d+: it was cut off/,
     ]),
@@ -203,6 +250,12 @@ describe('the missing part', () => {
       const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.6))))
       expect(warnings).toEqual([expect.stringMatching(/states a length of 3\.00 seconds, but 1\.\d\d were decoded/)])
     }
+  })
+
+  it.skipIf(!hasProgram('ffmpeg'))('does not include padding, however long (skipped without ffmpeg)', async () => {
+    const path = join(folder, 'padded.mp3')
+    await runProgram('ffmpeg', ['-y', '-f', 'lavfi', '-i', 'sine=duration=1.237:r=8000', '-b:a', '64k', path])
+    expect((await decode(path)).warnings).toEqual([])
   })
 
   it('of an M4A whose middle is damaged is mentioned, unless an edit leaves it out', async () => {

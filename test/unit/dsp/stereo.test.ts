@@ -60,8 +60,18 @@ describe('down to two channels', () => {
   })
 
   test('gains below full scale are not raised', async () => {
-    expect(await gainsOf(1, ['surroundLeft'])).toEqual([[Math.fround(h)], [0]])
+    expect(await gainsOf(3, ['surroundLeft', 'lfe', 'lfe'])).toEqual([
+      [Math.fround(h), 0, 0],
+      [0, 0, 0],
+    ])
   })
+
+  test.each<Speaker>(['centre', 'lfe', 'left'])(
+    'a single channel is mono, even if it names a speaker: %s',
+    async (name) => {
+      expect(await gainsOf(1, [name])).toEqual([[1], [1]])
+    },
+  )
 
   test('two channels pass as they are', () => {
     const stream = streamOf(impulses(2))

@@ -1,7 +1,9 @@
-import { latin1 } from '../bytes.js'
+import { latin1, viewOf } from '../bytes.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { openAiff } from './pcm/aiff-reader.js'
 import { openAu } from './pcm/au-reader.js'
+import { openCaf } from './pcm/caf-reader.js'
+import { inWaveOrder, matroskaCodec } from './channel-order.js'
 import { type CodecLoader, openCodec, openLinks } from './codec-stream.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlac } from './flac/flac-reader.js'
@@ -40,6 +42,7 @@ const asfHeaderBytes = 1024 * 1024
  *
  * @throws UndecodedError when another decoder might read it; StemworkError `BAD_INPUT` when none should try
  */
+// oxlint-disable-next-line complexity -- a case for each format
 export async function openFormat(
   file: FileBytes,
   format: InputFormat,
@@ -56,6 +59,8 @@ export async function openFormat(
       return { stream: await openAiff(file, head.position) }
     case 'au':
       return { stream: await openAu(file, head.position) }
+    case 'caf':
+      return { stream: (await openCaf(file, head.position)) ?? (await decode('caf')) }
     case 'flac': {
       const stream = await openFlac(file, head.position)
       return { stream, seconds: stream.statedSeconds }
@@ -63,7 +68,8 @@ export async function openFormat(
     case 'mp4': {
       const sound = await openMp4(file, codecPieceBytes)
       const { seconds, warnings } = sound
-      const stream = withWarnings(await decode('mp4', sound.pieces), () => warnings)
+      const decoded = inWaveOrder(await decode('mp4', sound.pieces), sound.codec)
+      const stream = withWarnings(decoded, () => warnings)
       // The warnings already say what was cut off.
       return { stream: { ...stream, statedSeconds: warnings.length > 0 ? undefined : seconds }, seconds }
     }
@@ -71,6 +77,9 @@ export async function openFormat(
     case 'opus':
     case 'ogg-flac':
       return stating(await openOgg(file, format, codecPieceBytes, load), seconds)
+    case 'webm':
+    case 'mkv':
+      return { stream: inWaveOrder(await decode(format), matroskaCodec(head.bytes)) }
     case 'mp3': {
       const links = mp3Links(file.pieces({ from: head.position, pieceBytes: codecPieceBytes }))
       return stating(await openLinks({ codec: 'mp3', load, format }, links), seconds)
@@ -79,6 +88,8 @@ export async function openFormat(
       // The decoder would decode the video stream as sound.
       if (format === 'wma' && latin1(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
         throw new UndecodedError('The file is a Windows Media video (WMV).')
+      if (format === 'wavpack' && isSurroundWavpack(head.bytes))
+        throw new UndecodedError('The file is WavPack with more than two channels.')
       return stating(await decode(codecNames[format] ?? format), seconds)
   }
 }
@@ -87,6 +98,11 @@ const stating = (stream: AudioStream, seconds: number | undefined): OpenedFormat
   stream: { ...stream, statedSeconds: seconds },
   seconds,
 })
+
+/** More channels than two are divided into several blocks, of which the first is not the last. */
+function isSurroundWavpack(head: Uint8Array): boolean {
+  return head.length >= 28 && (viewOf(head).getUint32(24, true) & 0x1000) === 0
+}
 
 /** Names in `audio-decode` that differ from ours. */
 const codecNames: Partial<Record<InputFormat, string>> = { wavpack: 'wv' }

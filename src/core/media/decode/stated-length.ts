@@ -35,7 +35,10 @@ const tailBytes = 66_000
 /** A stream cut from a broadcast counts from the broadcast's start. */
 const latestStartSeconds = 60
 
-/** From the frame count of the `Xing` or `Info` tag in the first frame (Xing's VBR header; also written by LAME). */
+/**
+ * From the frame count of the `Xing` or `Info` tag in the first frame (Xing's VBR header; also written by LAME), less
+ * the padding that LAME's extension of it states.
+ */
 function mp3Seconds(head: Uint8Array): number | undefined {
   const sync = findMpegAudio(head)
   if (!sync) return undefined
@@ -44,7 +47,13 @@ function mp3Seconds(head: Uint8Array): number | undefined {
   const text = latin1(bytes)
   const tag = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
   if (tag < 0 || tag + 12 > bytes.length || (viewOf(bytes).getUint32(tag + 4) & 1) === 0) return undefined
-  return (viewOf(bytes).getUint32(tag + 8) * samplesPerFrame) / sampleRate
+  const view = viewOf(bytes)
+  const flags = view.getUint32(tag + 4)
+  const extension = tag + 12 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
+  // At low rates, the padding is too long to be ignored.
+  const padding = extension + 24 <= bytes.length ? view.getUint32(extension + 20) & 0xff_ffff : 0
+  const samples = view.getUint32(tag + 8) * samplesPerFrame
+  return (samples - (padding >> 12) - (padding & 0xfff)) / sampleRate
 }
 
 /**

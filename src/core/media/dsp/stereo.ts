@@ -41,12 +41,16 @@ export function toStereo(stream: AudioStream): AudioStream {
   }
 }
 
-/** The speaker of each channel, as the stream names them or in the order of WAVE. */
+/**
+ * The speaker of each channel, as the stream names them or in the order of WAVE. A single channel is mono, whatever its
+ * file says: writers of 24-bit WAV call it the centre.
+ */
 export function speakersOf({
   speakers,
   channelCount,
 }: Pick<AudioStream, 'speakers' | 'channelCount'>): readonly Speaker[] {
-  return speakers ?? defaultSpeakers[channelCount] ?? alternating(channelCount)
+  const named = channelCount === 1 ? undefined : speakers
+  return named ?? defaultSpeakers[channelCount] ?? alternating(channelCount)
 }
 
 async function* downMix(

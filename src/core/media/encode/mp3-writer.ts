@@ -4,7 +4,7 @@ import { mp3InfoBytes, mp3InfoFrame } from '../decode/mpeg/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { id3Tag } from '../tags/id3-writer.js'
 import type { FileWriter } from './file-writer.js'
-import { mp3SampleRates } from './mp3/band-limits.js'
+import { mp3Rates } from './output-format.js'
 import { encoderDelay, frameSamples, Mp3Frames } from './mp3/mp3-frames.js'
 
 export interface Mp3Options {
@@ -26,9 +26,9 @@ export async function openMp3Writer(
   createFile: () => Promise<FileWriter>,
   { sampleRate, channels, tags = {} }: Mp3Options,
 ): Promise<AudioEncoder> {
-  if (!mp3SampleRates.includes(sampleRate) || channels > 2)
+  if (!mp3Rates.includes(sampleRate) || channels > 2)
     throw invalidOptions(
-      `MP3 files hold one or two channels at ${mp3SampleRates.join(', ')} Hz, not ${channels} at ${sampleRate} Hz. ` +
+      `MP3 files hold one or two channels at ${mp3Rates.join(', ')} Hz, not ${channels} at ${sampleRate} Hz. ` +
         "Choose format 'flac'.",
     )
   const file = await createFile()

@@ -24,8 +24,8 @@ interface FormatFacts {
   rates?: readonly number[] | number
 }
 
-/** Sample rates of MP3, in Hz. */
-export const mp3Rates: readonly number[] = [48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000]
+/** Sample rates of MPEG-1 Layer III in Hz, in the order of their codes. */
+export const mp3Rates: readonly number[] = [44_100, 48_000, 32_000]
 
 const wav = { container: 'WAV', extension: 'wav', contentType: 'audio/wav', isCompressed: false } as const
 const aiff = { container: 'AIFF', extension: 'aiff', contentType: 'audio/aiff', isCompressed: false } as const

@@ -38,7 +38,7 @@ export async function writeAudio(stream: AudioStream, path: string, options: Wri
 
 /**
  * Converts the stream so that the format can store it: to at most its number of channels, and to the format's nearest
- * rate not above the stream's.
+ * rate not above the stream's, if there is one.
  */
 export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   const { mostChannels = Infinity, rates = Infinity } = formatTable[format]
@@ -46,8 +46,8 @@ export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   return resample(inFileOrder(few), nearestRate(stream.sampleRate, rates))
 }
 
-/** For formats with certain rates only: 44.1 kHz for its multiples, else the highest rate not above the given one. */
+/** For formats with certain rates: 44.1 kHz for its multiples, else the highest that is not above the given one. */
 function nearestRate(rate: number, rates: readonly number[] | number): number {
   if (typeof rates === 'number') return Math.min(rate, rates)
-  return rate % 44_100 === 0 ? 44_100 : (rates.find((each) => each <= rate) ?? Math.min(...rates))
+  return rate % 44_100 === 0 ? 44_100 : Math.max(Math.min(...rates), ...rates.filter((each) => each <= rate))
 }

@@ -59,7 +59,7 @@ function paramsSchema({ decoders, keepTags, format: usualFormat = '16', formats 
         .optional()
         .describe(
           'Samples per second: 44100 as on a CD, 48000 as in videos. Without it, that of the song. MP3 has ' +
-            `${mp3Rates.join(', ')}: without it, a lower one if the rate of the song is not among these.`,
+            `${mp3Rates.join(', ')}: without it, another one if the rate of the song is not among these.`,
         )
         .meta({ title: 'Sample rate', 'x-unit': 'Hz' }),
       channels: z

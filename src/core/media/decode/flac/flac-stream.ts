@@ -31,18 +31,15 @@ export async function* decodeFrames(
   losses: FlacLosses,
 ): AsyncGenerator<DecodedFrame, void, undefined> {
   const input = new Input(pieces)
-  let first: FlacFrameHeader | undefined
+  const timeline = new Timeline()
   let failures = 0
   let isIntact = true
-  let nextSample = 0
-  /** Position of the first sample in the stream's numbering: not 0 if the start was cut off, or a number was wrong. */
-  let origin = 0
   for (;;) {
     if (!(await input.has(longestHeader))) return
-    const found = await frameAt(input, info, first)
+    const found = await frameAt(input, info, timeline.first)
     if (found && !found.frame && ++failures > mostFailures) return
-    const start = found?.frame ? startOf(found.header, first ?? found.header) - origin : 0
-    if (!found?.frame || start < nextSample) {
+    const gap = found?.frame && timeline.gapBefore(found.header)
+    if (!found?.frame || gap === undefined) {
       if (isIntact) losses.frames++
       isIntact = false
       input.toNextSync()
@@ -50,17 +47,36 @@ export async function* decodeFrames(
     }
     const { header, frame } = found
     isIntact = true
-    first ??= header
     input.at += frame.bytes
-    let gap = start - nextSample
-    if (gap > longestGapSeconds * first.sampleRate) {
-      origin += gap
-      gap = 0
-    }
     losses.samples += gap
     yield* silence(gap, header.channelCount, { header })
-    nextSample += gap + header.blockSize
     yield { header, channels: frame.samples.map((samples) => scaled(samples, header.bits)) }
+  }
+}
+
+/** Where frames belong, by their numbers. */
+class Timeline {
+  /** The first frame of the stream, or of the last one that was joined to it. */
+  first: FlacFrameHeader | undefined
+  #next = 0
+  /** Position of the first sample in the stream's numbering: not 0 if the start was cut off, or a number was wrong. */
+  #origin = 0
+
+  /** The samples that are missing before an intact frame; undefined if it belongs before the last one. */
+  gapBefore(header: FlacFrameHeader): number | undefined {
+    const position = startOf(header, this.first ?? header)
+    // Streams are joined in recordings of a radio station; each counts from 0.
+    const isJoint = position === 0 && this.#next > 0
+    if (isJoint) this.#origin = -this.#next
+    let gap = position - this.#origin - this.#next
+    if (gap < 0) return undefined
+    if (isJoint || !this.first) this.first = header
+    if (gap > longestGapSeconds * this.first.sampleRate) {
+      this.#origin += gap
+      gap = 0
+    }
+    this.#next += gap + header.blockSize
+    return gap
   }
 }
 

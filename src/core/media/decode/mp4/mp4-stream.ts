@@ -8,6 +8,8 @@ import { readTrack, type Mp4Track } from './mp4-track.js'
 /** The sound of an MP4 file as a small separate MP4 file. */
 export interface Mp4Sound {
   pieces: AsyncGenerator<Uint8Array, void, undefined>
+  /** Four characters, for example `mp4a`. */
+  codec: string
   /** Length of the track by its header; undefined for fragmented files. */
   seconds: number | undefined
   /** Positions of the samples in the file; the pieces after the first one hold them in this order. */
@@ -34,7 +36,8 @@ export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4S
   const samples = await listSamples(file, track, index.end, pieceBytes)
   if (samples.sizes.length === 0)
     throw damagedFile('The MP4 file ends before its audio begins, or its index lists no audio.')
-  return { seconds: track.seconds, samples, warnings: cutOff(samples, track), pieces: piecesOf(file, track, samples) }
+  const { seconds, codec } = track
+  return { seconds, codec, samples, warnings: cutOff(samples, track), pieces: piecesOf(file, track, samples) }
 }
 
 /** Rounding, or a last sample past the end, is not worth a warning. */

@@ -87,6 +87,7 @@ async function openOggFlac(pages: ReturnType<typeof streamPages>): Promise<Audio
 async function* framesOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<Uint8Array, void, undefined> {
   let isMetadata = true
   for await (const page of pages) {
+    isMetadata ||= page.isFirst
     for (const [index, packet] of packetsOf(page).packets.entries()) {
       const isStart = index > 0 || !page.isContinued
       if (isStart && packet[0] === 0xff) isMetadata = false

@@ -90,6 +90,8 @@ const integers: Record<string, Stored | undefined> = {
   in32: big,
   sowt: little,
   '42ni': little,
+  // libsndfile's spelling.
+  '42n1': little,
   '23ni': little,
 }
 

@@ -14,9 +14,13 @@ export interface Chunk {
 
 /**
  * Layouts of chunks: `riff` with little-endian sizes (WAV), `big-endian` (RIFX, AIFF), `wave64` with names of 16
- * bytes, sizes of 8 that include the header, and an alignment to 8.
+ * bytes, sizes of 8 that include the header, and an alignment to 8, `caf` with big-endian sizes of 8 bytes and no
+ * alignment.
  */
-export type ChunkLayout = 'riff' | 'big-endian' | 'wave64'
+export type ChunkLayout = 'riff' | 'big-endian' | 'wave64' | 'caf'
+
+const headerSizes = { riff: 8, 'big-endian': 8, wave64: 24, caf: 12 }
+const alignments = { riff: 2, 'big-endian': 2, wave64: 8, caf: 1 }
 
 /**
  * Reads the chunks from `position` on. Where the stated size is a placeholder, callers pass the real one to `next`.
@@ -28,8 +32,8 @@ export async function* readChunks(
   position: number,
   layout: ChunkLayout,
 ): AsyncGenerator<Chunk, void, number | undefined> {
-  const headerBytes = layout === 'wave64' ? 24 : 8
-  const alignment = layout === 'wave64' ? 8 : 2
+  const headerBytes = headerSizes[layout]
+  const alignment = alignments[layout]
   const count = headerCount('chunks')
   while (position + headerBytes <= file.size) {
     count()
@@ -44,6 +48,10 @@ export async function* readChunks(
 }
 
 function sizeIn(header: DataView, layout: ChunkLayout): number {
+  if (layout === 'caf') {
+    const size = Number(header.getBigInt64(4))
+    return size === -1 ? Infinity : size
+  }
   if (layout === 'wave64') return Number(header.getBigUint64(16, true)) - 24
   return header.getUint32(4, layout === 'riff')
 }

@@ -25,6 +25,7 @@ export function openPcm(file: FileBytes, layout: PcmLayout): AudioStream | undef
   const sampleCount = Math.floor(Math.min(statedBytes ?? Infinity, availableBytes) / blockBytes)
   if (sampleCount === 0) return undefined
   const dataBytes = sampleCount * blockBytes
+  const warnings: string[] = []
   return {
     sampleRate,
     channelCount,
@@ -32,20 +33,23 @@ export function openPcm(file: FileBytes, layout: PcmLayout): AudioStream | undef
     statedSeconds: statedBytes === undefined ? undefined : Math.floor(statedBytes / blockBytes) / sampleRate,
     format,
     speakers,
-    blocks: readBlocks(file, layout, 0, dataBytes),
-    blocksFrom: (sample) => readBlocks(file, layout, sample * blockBytes, dataBytes),
+    warnings,
+    blocks: readBlocks(file, layout, { from: 0, to: dataBytes }, warnings),
+    blocksFrom: (sample) => readBlocks(file, layout, { from: sample * blockBytes, to: dataBytes }, warnings),
   }
 }
 
 async function* readBlocks(
   file: FileBytes,
   { encoding, channelCount, start }: PcmLayout,
-  fromBytes: number,
-  dataBytes: number,
+  { from, to }: { from: number; to: number },
+  warnings: string[],
 ): AsyncGenerator<AudioBlock> {
   const blockBytes = encoding.bytes * channelCount
+  let silenced = 0
   const pieceBytes = Math.max(1, Math.floor(readBytes / blockBytes)) * blockBytes
-  for await (const bytes of file.pieces({ from: start + fromBytes, to: start + dataBytes, pieceBytes })) {
-    if (bytes.length >= blockBytes) yield { channels: decodePcm(bytes, encoding, channelCount) }
+  for await (const bytes of file.pieces({ from: start + from, to: start + to, pieceBytes })) {
+    if (bytes.length >= blockBytes) yield { channels: decodePcm(bytes, encoding, channelCount, () => silenced++) }
   }
+  if (silenced > 0) warnings.push(`${silenced} samples were no numbers or far too loud to be real, and were silenced.`)
 }

@@ -16,8 +16,15 @@ const largestFloat = 65_536
 /**
  * Splits interleaved samples into planes. Integers are divided by 2^(bits-1), so that writing them back at the same
  * width gives the same bytes. Trailing bytes that do not complete a sample of every channel are ignored.
+ *
+ * @param onDamage is called for each float that cannot be sound and is silenced
  */
-export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount: number): Float32Array[] {
+export function decodePcm(
+  bytes: Uint8Array,
+  encoding: PcmEncoding,
+  channelCount: number,
+  onDamage?: () => void,
+): Float32Array[] {
   const sampleCount = Math.floor(bytes.length / (encoding.bytes * channelCount))
   const channels = Array.from({ length: channelCount }, () => new Float32Array(sampleCount))
   if (encoding.kind === 'signed' && encoding.bytes === 2 && encoding.littleEndian && bytes.byteOffset % 2 === 0) {
@@ -25,7 +32,7 @@ export function decodePcm(bytes: Uint8Array, encoding: PcmEncoding, channelCount
     channels.forEach((plane, channel) => spread16(samples, channel, channelCount, plane))
     return channels
   }
-  const sample = sampleReader(bytes, encoding)
+  const sample = sampleReader(bytes, encoding, onDamage)
   for (let channel = 0; channel < channelCount; channel++) {
     const plane = channels[channel]!
     const stride = channelCount * encoding.bytes
@@ -46,12 +53,15 @@ function spread16(samples: Int16Array, first: number, step: number, plane: Float
 function sampleReader(
   bytes: Uint8Array,
   { kind, bytes: width, littleEndian }: PcmEncoding,
+  onDamage?: () => void,
 ): (offset: number) => number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (kind === 'float') {
     return (offset) => {
       const value = width === 8 ? view.getFloat64(offset, littleEndian) : view.getFloat32(offset, littleEndian)
-      return Math.abs(value) <= largestFloat ? value : 0
+      if (Math.abs(value) <= largestFloat) return value
+      onDamage?.()
+      return 0
     }
   }
   if (kind === 'unsigned') return (offset) => (view.getUint8(offset) - 128) / 128

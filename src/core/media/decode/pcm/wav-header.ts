@@ -97,7 +97,8 @@ function readFormat(body: DataView, littleEndian: boolean): WavFormat {
   const isExtensible = tag === formatExtensible && body.byteLength >= 26
   const formatTag = isExtensible ? body.getUint16(24, littleEndian) : tag
   const aligned = body.getUint16(12, littleEndian)
-  const blockAlign = aligned > 0 && aligned % channelCount === 0 ? aligned : channelCount * Math.ceil(bits / 8)
+  const blockAlign =
+    aligned > 0 && aligned % channelCount === 0 ? aligned : channelCount * Math.ceil(bits / 8) || aligned
   if (channelCount === 0 || channelCount > 255 || sampleRate === 0 || blockAlign === 0) {
     throw damagedFile(`The WAV file's header is damaged: ${channelCount} channels at ${sampleRate} Hz.`)
   }

@@ -11,9 +11,6 @@ const shortEnds: Record<number, readonly number[]> = {
   32_000: [4, 8, 12, 16, 22, 30, 42, 58, 78, 104, 138, 180, 192],
 }
 
-/** The sample rates of MPEG-1, in the order of their codes. */
-export const mp3SampleRates = [44_100, 48_000, 32_000]
-
 /** The bands of a granule, in the order in which its values are stored. */
 export interface Bands {
   readonly ends: readonly number[]

@@ -1,11 +1,12 @@
 import { BitWriter } from '../bit-writer.js'
 import type { Kernel } from '../../dsp/kernels/kernel.js'
 import { createMp3Kernels, type Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
-import { longBands, mp3SampleRates, shortBands } from './band-limits.js'
+import { longBands, shortBands } from './band-limits.js'
 import { blockChoice } from './block-choice.js'
 import { frameBytes, granuleSamples, offsetsOf, type Offsets } from './frame-memory.js'
 import { GranuleCoder, type StoredBands, writeRegions } from './granule-coder.js'
 import { writeCodeTables } from './huffman-coding.js'
+import { mp3Rates } from '../output-format.js'
 import { type BlockType, blockTypes, HybridFilter, writeFilterTables } from './hybrid-filter.js'
 
 export const frameSamples = 2 * granuleSamples
@@ -40,7 +41,7 @@ export class Mp3Frames {
   /** Fractions of a byte by which the frames so far are too short. */
   #owedBytes = 0
 
-  /** @param sampleRate one of `mp3SampleRates` */
+  /** @param sampleRate one of `mp3Rates` */
   constructor({ sampleRate, channels }: { sampleRate: number; channels: 1 | 2 }) {
     this.#sampleRate = sampleRate
     const offsets = (this.#offsets = offsetsOf(channels))
@@ -165,7 +166,7 @@ export class Mp3Frames {
     // Sync word, MPEG-1, layer III, no checksum.
     writer.put(0xfffb, 16)
     writer.put(bitrateCode, 4)
-    writer.put(mp3SampleRates.indexOf(this.#sampleRate), 2)
+    writer.put(mp3Rates.indexOf(this.#sampleRate), 2)
     writer.put(bytes > Math.floor(((bitrate / 8) * frameSamples) / this.#sampleRate) ? 1 : 0, 1)
     writer.put(0, 1)
     // Joint stereo with mid and side or without, or mono.
