@@ -188,6 +188,22 @@ test('a handler of the host that fails is answered with 500 and logged, not by a
   }
 })
 
+test('a response that middleware has made unusable ends its connection, not the process', async () => {
+  const service = await serviceOfTest()
+  const answer = listener(service.handler)
+  const server = createServer((request, response) => {
+    // As after @fastify/express and compression, which writes the headers a second time.
+    response.writeHead = () => {
+      throw new Error('headers are sent')
+    }
+    answer(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  await expect(fetch(`http://127.0.0.1:${port}/v1/livez`)).rejects.toMatchObject({ cause: { code: 'UND_ERR_SOCKET' } })
+})
+
 test.each([
   ['createHandler()', () => createHandler(undefined as never), 'takes an engine'],
   ['createHandler({})', () => createHandler({} as never), 'takes an engine'],
