@@ -219,6 +219,22 @@ test.each([
 
 const handlerOf = () => async () => new Response()
 
+test('the node:http listener returns a promise of its answer, which fromNodeMiddleware of h3 waits for', async () => {
+  const service = await serviceOfTest()
+  const answer = listener(service.handler)
+  const server = createServer()
+  const isEnded = once(server, 'request').then(async (exchange) => {
+    const [request, response] = exchange as Parameters<typeof answer>
+    await answer(request, response)
+    return response.writableEnded
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  await fetch(`http://127.0.0.1:${port}/v1/upload`)
+  expect(await isEnded).toBe(true)
+})
+
 test('the node:http listener serves HTTP/2 too', async () => {
   const service = await serviceOfTest({ engine: { limits: { maxFileBytes: 10 } } })
   const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
