@@ -1,5 +1,6 @@
-// Removes the declarations in dist that no subpath of the package reaches: nobody can import them.
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+// Removes the declarations in dist that no subpath of the package reaches: nobody can import them. The others become
+// readable for TypeScript 5.4.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -17,8 +18,12 @@ for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     waiting.push(resolve(dirname(path), target.replace(/\.js$/, '.d.ts')))
 }
 
+const generic = 'Float32Array<ArrayBuffer>'
 const dist = join(root, 'dist')
 for (const name of readdirSync(dist, { recursive: true })) {
   const path = join(dist, name)
-  if (name.endsWith('.d.ts') && !reached.has(path)) rmSync(path)
+  if (!name.endsWith('.d.ts')) continue
+  if (!reached.has(path)) rmSync(path)
+  // Typed arrays are generic from TypeScript 5.7 on. Older versions read this as `Float32Array`.
+  else writeFileSync(path, readFileSync(path, 'utf8').replaceAll(generic, "ReturnType<Float32ArrayConstructor['of']>"))
 }

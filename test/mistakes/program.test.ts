@@ -36,6 +36,16 @@ const mistakes: ProgramMistake[] = [
     says: [/dispach: is not known: the nearest name is dispatch/],
   },
   {
+    what: 'a part misspelt',
+    make: () => createEngine(wrong({ workflow: [] })),
+    says: [/workflow: is not known: the nearest name is workflows/],
+  },
+  {
+    what: 'all that sqliteStores() returns, instead of its jobs and applications',
+    make: () => createEngine(wrong({ close: async () => {} })),
+    says: [/close: is not known: expected only workflows, jobs, applications, /],
+  },
+  {
     what: 'a nested option misspelt',
     make: () => createEngine(wrong({ dispatch: { concurency: 2 } })),
     says: [/dispatch\.concurency: is not known: the nearest name is concurrency/],

@@ -14,6 +14,9 @@ import { fsBlobs } from 'stemwork/fs'
 import { createHandler } from 'stemwork/http'
 import { sqliteStores } from 'stemwork/sqlite'
 import { z } from 'zod'
+export * as browser from 'stemwork/browser'
+export * as live from 'stemwork/live'
+export * as models from 'stemwork/models'
 
 const workflow = defineWorkflow({
   id: 'service/none',

@@ -323,9 +323,16 @@ export const engineOptionsSchema = z.strictObject({
 export type EngineSettings = z.input<typeof engineOptionsSchema>
 export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Logger; tracing: Tracing }
 
+// `createEngine` takes them out: only their names are needed, for messages about an unknown one.
+const parts = ['workflows', 'jobs', 'applications', 'queue', 'blobs', 'runner', 'audioPeaks']
+const optionsBesideParts = z.strictObject({
+  ...Object.fromEntries(parts.map((part) => [part, z.undefined().optional()])),
+  ...engineOptionsSchema.shape,
+})
+
 /** @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects. */
 export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
-  const result = checkInput(engineOptionsSchema, settings)
+  const result = checkInput(optionsBesideParts, settings)
   if (result.success) {
     // Parsed only to check it: a wrong entry must fail the start, not a job.
     allowList(result.data.fetch.allow ?? [])

@@ -97,7 +97,12 @@ function answerFailure(request: IncomingMessage, response: ServerResponse, error
     'The handler of a mount failed; it must answer, or return a Response.',
   )
   const message = 'The service failed. Try again; if it fails again, tell the operator when it happened.'
-  refuse(response, new Problem('INTERNAL_ERROR', message))
+  try {
+    refuse(response, new Problem('INTERNAL_ERROR', message))
+  } catch {
+    // Middleware of the host may have replaced methods of the response.
+    response.destroy()
+  }
 }
 
 /** Returns a promise only if there is a stream to send. */

@@ -19,11 +19,12 @@ export { acceptUpgrades }
 export function listener(
   handler: Handler,
   options: { path?: string } = {},
-): (request: IncomingMessage, response: ServerResponse) => void {
+): (request: IncomingMessage, response: ServerResponse) => unknown {
   const mountPath = mountPathOf(options)
   const respond = responder(handler)
   const mountPoint = { mountPath }
-  return (request, response) => void respond(request, response, mountPoint)
+  // h3, the server of Nuxt and Nitro, waits for the returned promise, and answers itself if there is none.
+  return (request, response) => respond(request, response, mountPoint)
 }
 
 export interface ServeOptions {

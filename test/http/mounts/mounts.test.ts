@@ -188,6 +188,22 @@ test('a handler of the host that fails is answered with 500 and logged, not by a
   }
 })
 
+test('a response that middleware has made unusable ends its connection, not the process', async () => {
+  const service = await serviceOfTest()
+  const answer = listener(service.handler)
+  const server = createServer((request, response) => {
+    // As after @fastify/express and compression, which writes the headers a second time.
+    response.writeHead = () => {
+      throw new Error('headers are sent')
+    }
+    answer(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  await expect(fetch(`http://127.0.0.1:${port}/v1/livez`)).rejects.toMatchObject({ cause: { code: 'UND_ERR_SOCKET' } })
+})
+
 test.each([
   ['createHandler()', () => createHandler(undefined as never), 'takes an engine'],
   ['createHandler({})', () => createHandler({} as never), 'takes an engine'],
@@ -202,6 +218,22 @@ test.each([
 })
 
 const handlerOf = () => async () => new Response()
+
+test('the node:http listener returns a promise of its answer, which fromNodeMiddleware of h3 waits for', async () => {
+  const service = await serviceOfTest()
+  const answer = listener(service.handler)
+  const server = createServer()
+  const isEnded = once(server, 'request').then(async (exchange) => {
+    const [request, response] = exchange as Parameters<typeof answer>
+    await answer(request, response)
+    return response.writableEnded
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  await fetch(`http://127.0.0.1:${port}/v1/upload`)
+  expect(await isEnded).toBe(true)
+})
 
 test('the node:http listener serves HTTP/2 too', async () => {
   const service = await serviceOfTest({ engine: { limits: { maxFileBytes: 10 } } })
