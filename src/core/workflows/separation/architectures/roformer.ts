@@ -82,7 +82,6 @@ export const roformerArchitecture: ArchitectureFactory = async (manifest, networ
     sampleRate: manifest.audio.sampleRate,
     geometry: track.geometry,
     stems: [...sources.keys()],
-    needsTrackStatistics: false,
     batchAxis: freeAxis(input, 0),
 
     prepare(segment): NetworkRun[] {
