@@ -145,7 +145,7 @@ function unpair(samples: FlacSamples[], pairing: FlacFrameHeader['pairing']): vo
 }
 
 /** Coefficients of the fixed predictors, order 0 to 4 (RFC 9639, 9.2.5). */
-const fixedPredictors: readonly (readonly number[])[] = [[], [1], [2, -1], [3, -3, 1], [4, -6, 4, -1]]
+export const fixedPredictors: readonly (readonly number[])[] = [[], [1], [2, -1], [3, -3, 1], [4, -6, 4, -1]]
 
 function decodeSubframe(reader: BitReader, blockSize: number, storedBits: number): FlacSamples | undefined {
   const isReserved = reader.unsigned(1) === 1
