@@ -33,7 +33,7 @@ export class Stft {
   readonly bins: number
   readonly #fft: RealFft
   readonly #kernels: Kernel<FrameKernels>
-  readonly #offsets: Offsets
+  readonly #offsets: ReturnType<typeof memoryOffsets>
   readonly #squaredWindow: Float32Array
   /** 1 / overlap-added squared window, for the last requested frame count. */
   #envelope = { frameCount: 0, inverse: new Float32Array(0) }
@@ -265,26 +265,7 @@ function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: 
 }
 
 /** Offsets of the data in the kernels' memory, in floats. */
-interface Offsets {
-  window: number
-  synthesis: number
-  /**
-   * Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch.
-   */
-  rows: number
-  re: number
-  im: number
-  /** Distance between the real (or imaginary) parts of consecutive frames. */
-  pitch: number
-  /** Sums of the samples that a batch covers. */
-  signal: number
-  envelope: number
-  /** The samples of a batch before their transform. */
-  input: number
-  end: number
-}
-
-function memoryOffsets(size: number, hop: number): Offsets {
+function memoryOffsets(size: number, hop: number) {
   const rowFloats = batchFrames * size
   const signalFloats = (batchFrames - 1) * hop + size
   const pitch = size / 2 + 16
@@ -293,12 +274,18 @@ function memoryOffsets(size: number, hop: number): Offsets {
   return {
     window: next(size),
     synthesis: next(size),
+    /**
+     * Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch.
+     */
     rows: next(Math.max(rowFloats, signalFloats)),
     re: next(batchFrames * pitch),
     im: next(batchFrames * pitch),
+    /** Distance between the real (or imaginary) parts of consecutive frames. */
     pitch,
+    /** Sums of the samples that a batch covers. */
     signal: next(signalFloats),
     envelope: next(signalFloats),
+    /** The samples of a batch before their transform. */
     input: next(signalFloats),
     end,
   }
