@@ -154,7 +154,6 @@ export class VocalsRefinement {
     return plane.subarray(start, start + bins)
   }
 
-  /** Rows in the kernels' memory and their positions in a network's magnitudes. */
   /** Frames of a channel in the magnitudes of a network. */
   #frames(channel: number, first: number): Rows {
     const { bins, frameCount } = this.#sizes
@@ -192,19 +191,12 @@ export class VocalsRefinement {
 }
 
 /** Mean of `y y^H` over a window, per mean power: Hermitian; `re` and `im` are the upper right corner. */
-interface Covariance {
-  left: number
-  right: number
-  re: number
-  im: number
-}
-
-function covariance(left: number, right: number, re: number, im: number): Covariance {
+function covariance(left: number, right: number, re: number, im: number) {
   const gain = 1 / ((left + right) / 2 + guard)
   return { left: gain * left, right: gain * right, re: gain * re, im: gain * im }
 }
 
 /** At least zero: rounding may make the determinant of a source at a single position negative. */
-function determinant({ left, right, re, im }: Covariance): number {
+function determinant({ left, right, re, im }: ReturnType<typeof covariance>): number {
   return Math.max(0, left * right - re ** 2 - im ** 2)
 }

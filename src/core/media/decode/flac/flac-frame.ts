@@ -28,12 +28,6 @@ export interface FlacFrameHeader {
   headerBytes: number
 }
 
-/** A decoded frame: integers of `bits` bits per channel. */
-export interface FlacFrame {
-  samples: FlacSamples[]
-  bytes: number
-}
-
 /** The difference of two 32-bit channels takes 33 bits, which only doubles can hold. */
 type FlacSamples = Int32Array | Float64Array
 
@@ -78,8 +72,11 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
   }
 }
 
-/** Decodes the frame whose header was read at `at`; undefined if it is damaged or incomplete. */
-export function decodeFrame(bytes: Uint8Array, at: number, header: FlacFrameHeader): FlacFrame | undefined {
+/**
+ * Decodes the frame whose header was read at `at`, to integers of `bits` bits per channel; undefined if it is damaged
+ * or incomplete.
+ */
+export function decodeFrame(bytes: Uint8Array, at: number, header: FlacFrameHeader) {
   const reader = new BitReader(bytes, at + header.headerBytes)
   const samples: FlacSamples[] = []
   for (let channel = 0; channel < header.channelCount; channel++) {
