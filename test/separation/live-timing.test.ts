@@ -15,7 +15,6 @@ function halfWorker(sampleRate: number, latencyMs = 1000): LiveWorker {
     sampleRate,
     geometry: { step: 10 * sampleRate, before: 0, length: 10 * sampleRate },
     stems: ['vocals'],
-    needsTrackStatistics: false,
     prepare: () => [],
     collect: ({ planes }) => ({
       start: 0,

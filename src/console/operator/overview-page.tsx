@@ -9,7 +9,7 @@ import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
 import { LimitsForm } from './limits-form.js'
 import { RateChart } from './rate-chart.js'
 import { timeOf } from './times.js'
-import { Cell, Usage } from './usage.js'
+import { Cell, Table, Usage } from './usage.js'
 
 interface PageProps {
   overview: Overview
@@ -89,30 +89,11 @@ function Queues({ overview, onChange }: { overview: Overview; onChange: OnChange
   return (
     <section class="card" aria-labelledby="queues">
       <h2 id="queues">Queues</h2>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Workflow</th>
-            <th scope="col">Workers</th>
-            <th scope="col">Waiting</th>
-            <th scope="col">Running</th>
-            <th scope="col">Longest wait</th>
-            <th scope="col">Typical time</th>
-            <th scope="col">State</th>
-            <td />
-          </tr>
-        </thead>
-        <tbody>
-          {overview.queues.map((queue) => (
-            <Queue
-              key={`${queue.workflow} ${queue.needs.join(' ')}`}
-              queue={queue}
-              overview={overview}
-              onChange={onChange}
-            />
-          ))}
-        </tbody>
-      </table>
+      <Table heads={['Workflow', 'Workers', 'Waiting', 'Running', 'Longest wait', 'Typical time', 'State', '']}>
+        {overview.queues.map((queue) => (
+          <Queue key={`${queue.workflow} ${queue.needs.join(' ')}`} {...{ queue, overview, onChange }} />
+        ))}
+      </Table>
     </section>
   )
 }

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import type { Overview } from '../../http/operator/answers.js'
 import { jobsAddress } from './address.js'
 import { durationWords } from '../words/job-words.js'
@@ -9,31 +10,42 @@ export function Usage({ overview: { usage, applications } }: { overview: Overvie
   return (
     <section class="card" aria-labelledby="usage">
       <h2 id="usage">Used this month</h2>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Application</th>
-            <th scope="col">Jobs ended</th>
-            <th scope="col">Failed</th>
-            <th scope="col">Audio</th>
-            <th scope="col">Processor time</th>
+      <Table heads={['Application', 'Jobs ended', 'Failed', 'Audio', 'Processor time']}>
+        {usage.map(({ app, jobs, failed, audioSeconds, processorSeconds }) => (
+          <tr key={app}>
+            <th scope="row">
+              <a href={jobsAddress({ app })}>{names.get(app) ?? app}</a>
+            </th>
+            <Cell label="Jobs ended">{jobs.toLocaleString()}</Cell>
+            <Cell label="Failed">{failed.toLocaleString()}</Cell>
+            <Cell label="Audio">{durationWords(audioSeconds * 1000)}</Cell>
+            <Cell label="Processor time">{durationWords(processorSeconds * 1000)}</Cell>
           </tr>
-        </thead>
-        <tbody>
-          {usage.map(({ app, jobs, failed, audioSeconds, processorSeconds }) => (
-            <tr key={app}>
-              <th scope="row">
-                <a href={jobsAddress({ app })}>{names.get(app) ?? app}</a>
-              </th>
-              <Cell label="Jobs ended">{jobs.toLocaleString()}</Cell>
-              <Cell label="Failed">{failed.toLocaleString()}</Cell>
-              <Cell label="Audio">{durationWords(audioSeconds * 1000)}</Cell>
-              <Cell label="Processor time">{durationWords(processorSeconds * 1000)}</Cell>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </section>
+  )
+}
+
+/** @param heads of the columns; empty for one without a head */
+export function Table({ heads, children }: { heads: readonly string[]; children: ComponentChildren }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          {heads.map((head) =>
+            head === '' ? (
+              <td key={head} />
+            ) : (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ),
+          )}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
   )
 }
 

@@ -15,7 +15,7 @@ import { openStems, type Stem } from '../sources/stems.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from '../player/rhythm.js'
 import type { Upload } from '../uploads/upload.js'
 import { useAnswer } from '../elements/use-answer.js'
-import { Rest, Work } from './work.js'
+import { Work } from './work.js'
 import { explain, type Explanation } from '../words/words.js'
 
 interface ResultsProps {
@@ -65,7 +65,7 @@ interface SongProps extends Pick<ResultsProps, 'client' | 'job' | 'upload' | 'on
 
 /** The song's player, with the progress of its job. */
 function Song({ client, job, upload, ...heard }: SongProps) {
-  const work = job && !hasEnded(job) && <Rest client={client} job={job} />
+  const work = job && !hasEnded(job) && <Work client={client} job={job} isLine />
   return <Mixer {...heard} jobId={job?.id} work={work} {...songOf(job, upload)} />
 }
 

@@ -4,73 +4,67 @@ import type { SongClient } from '../service/page-client.js'
 import { useSecondsUntil } from '../words/time-left.js'
 import { endWords, positionWords, stageWords, startWords, timeLeftWords, whenWords } from '../words/words.js'
 
+interface WorkProps {
+  client: SongClient
+  job: Job
+  /** Whether its stems are already shown: then one line suffices. */
+  isLine?: boolean
+}
+
 /** The progress of a job that has not ended. */
-export function Work({ client, job }: { client: SongClient; job: Job }) {
+export function Work(props: WorkProps) {
+  const { job, isLine } = props
+  const progress = job.status === 'QUEUED' ? <Waiting key={job.id} {...props} /> : <Running {...props} />
+  if (isLine) return progress
   return (
     <section class="card" aria-label="Progress">
-      {job.status === 'QUEUED' ? <Waiting key={job.id} client={client} job={job} /> : <Running job={job} />}
+      {progress}
     </section>
   )
 }
 
-function Running({ job }: { job: Job }) {
-  const seconds = useSecondsUntil(job.estimate?.endsAt)
-  return (
-    <>
-      <p class="line">
-        <strong role="status">{stageWords(job.stage)}</strong>
-        <span class="figure">{Math.floor(job.progress * 100)} %</span>
-      </p>
-      <progress aria-label="Progress" value={job.progress} />
-      <p class="quiet">{timeLeftWords(seconds)}</p>
-    </>
-  )
+function Running({ job: { stage, progress, estimate }, isLine }: WorkProps) {
+  const time = timeLeftWords(useSecondsUntil(estimate?.endsAt))
+  const figure = `${Math.floor(progress * 100)} %`
+  return <Shown state={stageWords(stage)} share={progress} {...{ figure, time, isLine }} />
 }
 
-/** Progress, in one line, of a job whose stems are already shown. */
-export function Rest({ client, job }: { client: SongClient; job: Job }) {
-  return job.status === 'QUEUED' ? <RestOfWait client={client} job={job} /> : <RestOfRun job={job} />
-}
-
-function RestOfWait({ client, job }: { client: SongClient; job: Job }) {
-  const { queuePosition, estimate, waiting } = useNewsOf(client, job)
-  const start = useSecondsUntil(estimate?.startsAt)
-  return (
-    <p class="rest-of-work">
-      <span role="status">{waiting?.reason === 'paused' ? 'Paused' : 'Waiting'}</span>
-      <progress aria-label="Progress" />
-      <span class="figure">{typeof queuePosition === 'number' && positionWords(queuePosition)}</span>
-      <span class="quiet">{reasonWords(waiting, job) ?? startWords(start)}</span>
-    </p>
-  )
-}
-
-function RestOfRun({ job }: { job: Job }) {
-  const left = timeLeftWords(useSecondsUntil(job.estimate?.endsAt))
-  return (
-    <p class="rest-of-work">
-      <span role="status">{stageWords(job.stage)}</span>
-      <progress aria-label="Progress" value={job.progress} />
-      <span class="figure">{Math.floor(job.progress * 100)} %</span>
-      <span class="quiet">{left}</span>
-    </p>
-  )
-}
-
-function Waiting({ client, job }: { client: SongClient; job: Job }) {
+function Waiting({ client, job, isLine }: WorkProps) {
   const { queuePosition, estimate, waiting } = useNewsOf(client, job)
   const [start, end] = [useSecondsUntil(estimate?.startsAt), useSecondsUntil(estimate?.endsAt)]
-  return (
+  const figure = typeof queuePosition === 'number' ? positionWords(queuePosition) : undefined
+  const reason = reasonWords(waiting, job)
+  const time = isLine
+    ? (reason ?? startWords(start))
+    : `${reason ?? `${startWords(start)} ${endWords(end)}`} You can close this page; the work goes on.`
+  return <Shown state={waiting?.reason === 'paused' ? 'Paused' : 'Waiting'} {...{ figure, time, isLine }} />
+}
+
+interface ShownProps extends Pick<WorkProps, 'isLine'> {
+  state: string
+  figure: string | undefined
+  /** 0..1; absent while the job waits. */
+  share?: number
+  time: string
+}
+
+function Shown({ state, figure, share, time, isLine }: ShownProps) {
+  const bar = <progress aria-label="Progress" value={share} />
+  return isLine ? (
+    <p class="rest-of-work">
+      <span role="status">{state}</span>
+      {bar}
+      <span class="figure">{figure}</span>
+      <span class="quiet">{time}</span>
+    </p>
+  ) : (
     <>
       <p class="line">
-        <strong role="status">{waiting?.reason === 'paused' ? 'Paused' : 'Waiting'}</strong>
-        {typeof queuePosition === 'number' && <span class="figure">{positionWords(queuePosition)}</span>}
+        <strong role="status">{state}</strong>
+        {figure !== undefined && <span class="figure">{figure}</span>}
       </p>
-      <progress aria-label="Progress" />
-      <p class="quiet">
-        {reasonWords(waiting, job) ?? `${startWords(start)} ${endWords(end)}`} You can close this page; the work goes
-        on.
-      </p>
+      {bar}
+      <p class="quiet">{time}</p>
     </>
   )
 }

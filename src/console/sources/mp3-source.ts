@@ -58,15 +58,8 @@ async function infoOf(file: OpenFile): Promise<Mp3Info | undefined> {
   return { ...found, header, delay: delay + (info ? decoderDelay : 0), frames }
 }
 
-interface First {
-  header: MpegHeader
-  /** The file from its beginning. */
-  bytes: Uint8Array
-  position: number
-}
-
-/** The first frame after a tag, if this is MP3. */
-async function firstFrame({ head, read, signal }: OpenFile): Promise<First | undefined> {
+/** The first frame after a tag, if this is MP3: its position, and the file from its beginning. */
+async function firstFrame({ head, read, signal }: OpenFile) {
   if (head.byteLength < 10) return undefined
   const start = new DataView(head)
   const tagBytes = start.getUint32(0) >>> 8 === 0x49_4433 ? 10 + synchsafe(start.getUint32(6)) : 0
@@ -87,17 +80,8 @@ function constant({ samplesPerFrame, bitRate, sampleRate }: MpegHeader, audioSta
   })
 }
 
-interface InfoHeader {
-  isConstant: boolean
-  /** Excluding the frame that states it. */
-  frameCount: number
-  /** Samples that the encoder added before and after the audio. */
-  delay: number
-  padding: number
-}
-
 /** Metadata in the first frame, instead of sound: Xing's header, and LAME's after it. */
-function infoHeaderOf(frame: Uint8Array): InfoHeader | undefined {
+function infoHeaderOf(frame: Uint8Array) {
   const text = latin1(frame, 0, 200)
   const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
   const view = viewOf(frame)
@@ -108,7 +92,9 @@ function infoHeaderOf(frame: Uint8Array): InfoHeader | undefined {
   const cuts = view.getUint32(lameAt + 20) & 0xff_ffff
   return {
     isConstant: text.startsWith('Info', at),
+    /** Excluding the frame that states it. */
     frameCount: view.getUint32(at + 8),
+    /** Samples that the encoder added before and after the audio. */
     delay: cuts >>> 12,
     padding: cuts & 0xfff,
   }

@@ -2,14 +2,6 @@ import type { Client } from '../service/page-client.js'
 import { knownWorkflow } from '../service/known-workflow.js'
 import { type Explanation, durationWords, sizeWords } from '../words/words.js'
 
-/** Input that the service accepts for a workflow. */
-interface Accepted {
-  maxFileBytes: number
-  maxAudioSeconds: number
-  /** Undefined for a workflow that states no types of files. */
-  extensions: readonly string[] | undefined
-}
-
 /** If there is no answer within this time, the file is sent unchecked: the service checks it anyway. */
 const patienceMs = 3000
 const headBytes = 1024
@@ -46,7 +38,8 @@ export async function checkFile(client: Client, workflow: string, file: File): P
   return undefined
 }
 
-async function acceptedBy(client: Client, workflow: string): Promise<Accepted> {
+/** Input that the service accepts for a workflow. `extensions` is undefined if it states no types of files. */
+async function acceptedBy(client: Client, workflow: string) {
   const { limits, params } = await knownWorkflow(client, workflow)
   const input = (params.properties as { inputUrl?: { 'x-fileExtensions'?: readonly string[] } } | undefined)?.inputUrl
   return { ...limits, extensions: input?.['x-fileExtensions'] }

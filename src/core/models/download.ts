@@ -15,22 +15,16 @@ export interface DownloadOptions {
   retryDelayMs?: number
 }
 
-export interface Downloaded {
-  bytes: number
-  sha256: string
-  /** Some of the bytes were received over an earlier connection. */
-  isResumed: boolean
-}
-
 const maxFailures = 5
 
 /**
  * Downloads a file to `path`, continuing a partial download from the same source. Broken connections are resumed. If
  * the download fails for good, the received bytes are kept, so that a later call continues.
  *
+ * @returns `isResumed` says whether some of the bytes were received over an earlier connection
  * @throws the signal's reason; the last failure after five attempts in a row without progress
  */
-export async function download(source: ByteSource, path: string, options: DownloadOptions): Promise<Downloaded> {
+export async function download(source: ByteSource, path: string, options: DownloadOptions) {
   const { signal, retryDelayMs = 500 } = options
   const partial = await openPartialFile(path, source.name)
   let isResumed = partial.bytes > 0

@@ -1,32 +1,41 @@
 import { describe, expect, test } from 'vitest'
 import { FloatPlanes } from '../../../src/core/media/dsp/float-planes.js'
 import { FloatPool } from '../../../src/core/media/dsp/float-pool.js'
-import { gatherRows, type RowLayout, spreadRows } from '../../../src/core/media/dsp/strided-rows.js'
+import { copyRows } from '../../../src/core/media/dsp/strided-rows.js'
 import { noise } from '../../separation/tracks.js'
 
-const layouts: [string, RowLayout][] = [0, 1, 3, 15, 16, 17].flatMap((rows): [string, RowLayout][] => [
-  [`${rows} rows, bins outside`, { rows, length: 7, start: 5, pitch: 9, stridedStart: 3, rowStride: 1, stride: 19 }],
-  [`${rows} rows in pairs`, { rows, length: 4, start: 0, pitch: 4, stridedStart: 0, rowStride: 10, stride: 2 }],
+const layouts = [0, 1, 3, 15, 16, 17].flatMap((rows) => [
+  {
+    name: `${rows} rows, bins outside`,
+    size: { rows, length: 7 },
+    own: { start: 5, pitch: 9, stride: 1 },
+    other: { start: 3, pitch: 1, stride: 19 },
+  },
+  {
+    name: `${rows} rows in pairs`,
+    size: { rows, length: 4 },
+    own: { start: 0, pitch: 4, stride: 1 },
+    other: { start: 0, pitch: 10, stride: 2 },
+  },
 ])
 
 describe('rows at strided positions', () => {
-  test.each(layouts)('%s are copied there and back, and nothing else is touched', (_name, layout) => {
-    const { rows, length, start, pitch, stridedStart, rowStride, stride } = layout
+  test.each(layouts)('$name are copied there and back, and nothing else is touched', ({ size, own, other }) => {
     const source = noise(400)
     const there = noise(400, 2)
     const back = noise(400, 3)
     const expected = there.slice()
     const expectedBack = back.slice()
-    for (let row = 0; row < rows; row++) {
-      for (let i = 0; i < length; i++) {
-        const at = start + row * pitch + i
-        expected[stridedStart + row * rowStride + i * stride] = source[at]!
+    for (let row = 0; row < size.rows; row++) {
+      for (let i = 0; i < size.length; i++) {
+        const at = own.start + row * own.pitch + i
+        expected[other.start + row * other.pitch + i * other.stride] = source[at]!
         expectedBack[at] = source[at]!
       }
     }
-    spreadRows(source, there, layout)
+    copyRows(source, own, there, other, size)
     expect(there).toEqual(expected)
-    gatherRows(there, back, layout)
+    copyRows(there, other, back, own, size)
     expect(back).toEqual(expectedBack)
   })
 })

@@ -11,19 +11,6 @@ import type { BlobEntry, BlobStat, ByteRange } from '../../../core/engine/ports/
 import { timedSend } from './plain-client.js'
 import { asked, failureOf, isAbsent, isRangeBeyondEnd, unavailable } from './s3-failure.js'
 
-interface HeadedObject {
-  stat: BlobStat
-  writeId: string | undefined
-}
-
-/** A stream of the bytes `start` to `end` of an object. */
-interface OpenObject {
-  stat: BlobStat
-  first: Readable
-  start: number
-  end: number
-}
-
 export type BlobBucket = ReturnType<typeof blobBucket>
 
 /** The store's requests to the server about the objects of its folder. */
@@ -44,7 +31,7 @@ export function blobBucket(
     isFound = true
   }
 
-  const head = async (key: string): Promise<HeadedObject | undefined> => {
+  const head = async (key: string) => {
     try {
       const found = await send(new HeadObjectCommand(objectOf(key)))
       return { stat: statOf(key, found, found.ContentLength ?? 0), writeId: found.Metadata?.[writeIdField] }
@@ -56,12 +43,16 @@ export function blobBucket(
     }
   }
 
-  /** @param options.etag the version that the object must have */
+  /**
+   * Opens a stream of the bytes `start` to `end` of an object.
+   *
+   * @param options.etag the version that the object must have
+   */
   const open = async (
     key: string,
     range: ByteRange | undefined,
     { etag, signal }: { etag?: string; signal?: AbortSignal },
-  ): Promise<OpenObject | undefined> => {
+  ) => {
     const Range = range && `bytes=${range.start}-${range.end}`
     try {
       const command = new GetObjectCommand({ ...objectOf(key), Range, IfMatch: etag && `"${etag}"` })

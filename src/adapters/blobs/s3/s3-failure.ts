@@ -1,12 +1,7 @@
 import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
-interface ServiceFailure {
-  name: string
-  status: number | undefined
-}
-
 /** Name and status of a response of the S3 server; only a name for other errors. */
-export function failureOf(error: unknown): ServiceFailure {
+export function failureOf(error: unknown) {
   const { name, $metadata } = (error ?? {}) as { name?: unknown; $metadata?: { httpStatusCode?: number } }
   return { name: typeof name === 'string' ? name : '', status: $metadata?.httpStatusCode }
 }

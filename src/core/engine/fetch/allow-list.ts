@@ -1,12 +1,6 @@
-import { isIP, type BlockList } from 'node:net'
+import { isIP } from 'node:net'
 import { invalidOptions, type StemworkError } from '../errors.js'
 import { blockOf } from './address-ranges.js'
-
-interface Entry {
-  block: BlockList | undefined
-  host: string
-  port: number | undefined
-}
 
 /**
  * The operator's exceptions to the address guard.
@@ -32,7 +26,7 @@ export function allowList(entries: readonly string[]) {
   }
 }
 
-function parse(entry: string): Entry {
+function parse(entry: string) {
   const { name, port } = split(entry)
   try {
     if (name.includes('/') || isIP(name) !== 0) return { block: blockOf(name), host: name, port }

@@ -13,12 +13,6 @@ const boundaryLine = /^(?:\r\n)?--([0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_
 /** Bytes needed to recognize a form: the longest boundary with its line breaks, and the first header's name. */
 export const peekBytes = 128
 
-/** A body whose first bytes were inspected, and its boundary if it is a form. */
-export interface PeekedBody {
-  boundary: string | undefined
-  bytes: AsyncIterable<Uint8Array>
-}
-
 /** The file in a multipart form, or the plain bytes if it is not a form. @throws StemworkError as `fileFromForm`. */
 export async function* unwrapMultipart(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const iterator = source[Symbol.asyncIterator]()
@@ -33,8 +27,10 @@ export async function* unwrapMultipart(source: AsyncIterable<Uint8Array>): Async
 /**
  * Detects a multipart form by its first bytes. Some clients declare `multipart/form-data` and send the raw file, others
  * send a form without declaring it, so the header is ignored.
+ *
+ * @returns the boundary, if it is a form, and the whole body
  */
-export async function peekBoundary(source: AsyncIterator<Uint8Array>): Promise<PeekedBody> {
+export async function peekBoundary(source: AsyncIterator<Uint8Array>) {
   const chunks: Uint8Array[] = []
   let length = 0
   while (length < peekBytes) {

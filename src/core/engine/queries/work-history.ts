@@ -1,18 +1,6 @@
 import { nameInUrl } from '../job/download-name.js'
 import type { JobRecord } from '../job/job.js'
 
-/** Measurements of a successful job, from which the duration of others is estimated. */
-interface Sample {
-  ms: number
-  /** Seconds of audio, if the workflow reports them, and bytes of the inputs; 0: unknown. */
-  seconds: number
-  bytes: number
-  format: string
-  settings: string
-  model: string
-  worker: string
-}
-
 /** Typical rates, for formats without a known job. */
 const usualBytesPerSecond: Readonly<Record<string, number>> = {
   wav: 176_400,
@@ -61,11 +49,13 @@ export function workHistory(jobs: readonly JobRecord[], inputs: readonly string[
   }
 }
 
-function sampleOf(job: JobRecord, inputs: readonly string[]): Sample[] {
+/** Measurements of a successful job, from which the duration of others is estimated. */
+function sampleOf(job: JobRecord, inputs: readonly string[]) {
   const { history, settlement } = job
   // No attempt repeats the kept work of earlier ones, so their times add up.
   const ms = history.reduce((sum, { startedAt, endedAt }) => sum + Math.max(0, (endedAt ?? startedAt) - startedAt), 0)
   if (ms <= 0) return []
+  // 0: unknown, or not reported by the workflow.
   const { audioSeconds: seconds = 0, bytes = 0 } = settlement ?? {}
   return [
     {

@@ -42,13 +42,6 @@ const weakMargin = 0.5
 /** Probability that a chord continues over the next border. */
 const stay = 0.9
 
-interface Template {
-  name: string
-  root: number
-  tones: Float64Array
-  penalty: number
-}
-
 const templates = qualities.flatMap(([suffix, steps]) => pitchNames.map((_, root) => templateOf(root, suffix, steps)))
 const flat = direction(new Float64Array(12).fill(1))
 
@@ -80,7 +73,7 @@ export function chordSequence({ treble, bass }: Harmony, grid: readonly number[]
   return chords
 }
 
-function templateOf(root: number, suffix: string, steps: readonly number[]): Template {
+function templateOf(root: number, suffix: string, steps: readonly number[]) {
   const tones = new Float64Array(12)
   for (const step of steps) {
     tones[(root + step) % 12]! += 1

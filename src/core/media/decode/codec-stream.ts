@@ -83,7 +83,7 @@ const impatientPieceBytes = 128 * 1024
 const mostSilentBytes = 64 * 1024 * 1024
 
 /** The next piece, joined with those after it until it has at least `leastBytes` bytes. */
-async function nextPiece(pieces: EncodedPieces, leastBytes: number): Promise<IteratorResult<Uint8Array, void>> {
+export async function nextPiece(pieces: EncodedPieces, leastBytes: number): Promise<IteratorResult<Uint8Array, void>> {
   const first = await pieces.next()
   if (first.done || first.value.length >= leastBytes) return first
   const parts = [first.value]

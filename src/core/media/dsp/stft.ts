@@ -1,7 +1,7 @@
 import { periodicHann, RealFft } from './fft.js'
 import { createFrameKernels, type FrameKernels } from './kernels/frame-kernels.js'
 import type { Kernel } from './kernels/kernel.js'
-import { gatherRows, type RowLayout, spreadRows } from './strided-rows.js'
+import { copyRows, type Rows } from './strided-rows.js'
 
 export interface StftOptions {
   /** Points of a frame (n_fft): a size that `RealFft` supports. */
@@ -33,7 +33,7 @@ export class Stft {
   readonly bins: number
   readonly #fft: RealFft
   readonly #kernels: Kernel<FrameKernels>
-  readonly #offsets: Offsets
+  readonly #offsets: ReturnType<typeof memoryOffsets>
   readonly #squaredWindow: Float32Array
   /** 1 / overlap-added squared window, for the last requested frame count. */
   #envelope = { frameCount: 0, inverse: new Float32Array(0) }
@@ -190,8 +190,9 @@ export class Stft {
         im.set(memory.subarray(at.im + row * at.pitch, at.im + row * at.pitch + inner), target)
       }
     } else {
-      spreadRows(memory, re, this.#rowLayout(at.re, first, count, layout))
-      spreadRows(memory, im, this.#rowLayout(at.im, first, count, layout))
+      const there = rowsOf(layout, first)
+      copyRows(memory, this.#rows(at.re), re, there, { rows: count, length: inner })
+      copyRows(memory, this.#rows(at.im), im, there, { rows: count, length: inner })
     }
     for (let row = 0; row < count; row++) {
       const target = (first + row) * frameStride
@@ -216,25 +217,17 @@ export class Stft {
         memory.set(im.subarray(source, source + inner), at.im + row * at.pitch)
       }
     } else {
-      gatherRows(re, memory, this.#rowLayout(at.re, first, count, layout))
-      gatherRows(im, memory, this.#rowLayout(at.im, first, count, layout))
+      const there = rowsOf(layout, first)
+      copyRows(re, there, memory, this.#rows(at.re), { rows: count, length: inner })
+      copyRows(im, there, memory, this.#rows(at.im), { rows: count, length: inner })
     }
     for (let row = 0; row < count; row++) {
       memory[at.im + row * at.pitch] = this.bins > half ? re[(first + row) * frameStride + half * binStride]! : 0
     }
   }
 
-  #rowLayout(start: number, first: number, rows: number, { frameStride, binStride }: SpectrumLayout): RowLayout {
-    const length = Math.min(this.bins, this.size / 2)
-    return {
-      rows,
-      length,
-      start,
-      pitch: this.#offsets.pitch,
-      stridedStart: first * frameStride,
-      rowStride: frameStride,
-      stride: binStride,
-    }
+  #rows(start: number): Rows {
+    return { start, pitch: this.#offsets.pitch, stride: 1 }
   }
 
   #inverseEnvelope(frameCount: number): Float32Array {
@@ -246,6 +239,10 @@ export class Stft {
     }
     return this.#envelope.inverse
   }
+}
+
+function rowsOf({ frameStride, binStride }: SpectrumLayout, first: number): Rows {
+  return { start: first * frameStride, pitch: frameStride, stride: binStride }
 }
 
 /**
@@ -268,26 +265,7 @@ function inverseEnvelope(squaredWindow: Float32Array, hop: number, sampleCount: 
 }
 
 /** Offsets of the data in the kernels' memory, in floats. */
-interface Offsets {
-  window: number
-  synthesis: number
-  /**
-   * Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch.
-   */
-  rows: number
-  re: number
-  im: number
-  /** Distance between the real (or imaginary) parts of consecutive frames. */
-  pitch: number
-  /** Sums of the samples that a batch covers. */
-  signal: number
-  envelope: number
-  /** The samples of a batch before their transform. */
-  input: number
-  end: number
-}
-
-function memoryOffsets(size: number, hop: number): Offsets {
+function memoryOffsets(size: number, hop: number) {
   const rowFloats = batchFrames * size
   const signalFloats = (batchFrames - 1) * hop + size
   const pitch = size / 2 + 16
@@ -296,12 +274,18 @@ function memoryOffsets(size: number, hop: number): Offsets {
   return {
     window: next(size),
     synthesis: next(size),
+    /**
+     * Frames of a batch in the time domain or, as pairs, in the frequency domain; also the finished samples of a batch.
+     */
     rows: next(Math.max(rowFloats, signalFloats)),
     re: next(batchFrames * pitch),
     im: next(batchFrames * pitch),
+    /** Distance between the real (or imaginary) parts of consecutive frames. */
     pitch,
+    /** Sums of the samples that a batch covers. */
     signal: next(signalFloats),
     envelope: next(signalFloats),
+    /** The samples of a batch before their transform. */
     input: next(signalFloats),
     end,
   }

@@ -1,85 +1,47 @@
 /** Rows that are copied at a time; other counts take a slower path. */
 export const rowCount = 16
 
-/** Rows that are contiguous in one array, element `i` of row `r` at `start + r * pitch + i`, and strided in another. */
-export interface RowLayout {
-  rows: number
-  length: number
+/** Rows in an array: element `i` of row `r` is at `start + r * pitch + i * stride`. */
+export interface Rows {
   start: number
-  /** Not a multiple of 1024, or equal elements of all rows would share a few lines of the first-level cache. */
+  /** If the stride is 1, not a multiple of 1024: equal elements of all rows would share a few lines of the first cache. */
   pitch: number
-  /** In the other array, element `i` of row `r` is at `stridedStart + r * rowStride + i * stride`. */
-  stridedStart: number
-  rowStride: number
   stride: number
 }
 
-// Both functions copy one element of all 16 rows per iteration. This takes a third of the time of an inner loop over
-// the rows, which would take as long as the transforms themselves.
-
-/** Copies rows to strided positions. */
-export function spreadRows(source: Float32Array, target: Float32Array, layout: RowLayout): void {
-  const { rows, length, start, pitch, stridedStart, rowStride, stride } = layout
-  if (rows !== rowCount) {
-    eachElement(layout, (row, strided) => (target[strided] = source[row]!))
-    return
-  }
-  for (let i = 0; i < length; i++) {
-    const s = start + i
-    const t = stridedStart + i * stride
-    target[t] = source[s]!
-    target[t + rowStride] = source[s + pitch]!
-    target[t + 2 * rowStride] = source[s + 2 * pitch]!
-    target[t + 3 * rowStride] = source[s + 3 * pitch]!
-    target[t + 4 * rowStride] = source[s + 4 * pitch]!
-    target[t + 5 * rowStride] = source[s + 5 * pitch]!
-    target[t + 6 * rowStride] = source[s + 6 * pitch]!
-    target[t + 7 * rowStride] = source[s + 7 * pitch]!
-    target[t + 8 * rowStride] = source[s + 8 * pitch]!
-    target[t + 9 * rowStride] = source[s + 9 * pitch]!
-    target[t + 10 * rowStride] = source[s + 10 * pitch]!
-    target[t + 11 * rowStride] = source[s + 11 * pitch]!
-    target[t + 12 * rowStride] = source[s + 12 * pitch]!
-    target[t + 13 * rowStride] = source[s + 13 * pitch]!
-    target[t + 14 * rowStride] = source[s + 14 * pitch]!
-    target[t + 15 * rowStride] = source[s + 15 * pitch]!
-  }
-}
-
-/** Copies rows from strided positions. */
-export function gatherRows(source: Float32Array, target: Float32Array, layout: RowLayout): void {
-  const { rows, length, start, pitch, stridedStart, rowStride, stride } = layout
-  if (rows !== rowCount) {
-    eachElement(layout, (row, strided) => (target[row] = source[strided]!))
-    return
-  }
-  for (let i = 0; i < length; i++) {
-    const t = start + i
-    const s = stridedStart + i * stride
-    target[t] = source[s]!
-    target[t + pitch] = source[s + rowStride]!
-    target[t + 2 * pitch] = source[s + 2 * rowStride]!
-    target[t + 3 * pitch] = source[s + 3 * rowStride]!
-    target[t + 4 * pitch] = source[s + 4 * rowStride]!
-    target[t + 5 * pitch] = source[s + 5 * rowStride]!
-    target[t + 6 * pitch] = source[s + 6 * rowStride]!
-    target[t + 7 * pitch] = source[s + 7 * rowStride]!
-    target[t + 8 * pitch] = source[s + 8 * rowStride]!
-    target[t + 9 * pitch] = source[s + 9 * rowStride]!
-    target[t + 10 * pitch] = source[s + 10 * rowStride]!
-    target[t + 11 * pitch] = source[s + 11 * rowStride]!
-    target[t + 12 * pitch] = source[s + 12 * rowStride]!
-    target[t + 13 * pitch] = source[s + 13 * rowStride]!
-    target[t + 14 * pitch] = source[s + 14 * rowStride]!
-    target[t + 15 * pitch] = source[s + 15 * rowStride]!
-  }
-}
-
-function eachElement(
-  { rows, length, start, pitch, stridedStart, rowStride, stride }: RowLayout,
-  copy: (row: number, strided: number) => void,
+/**
+ * Copies rows of `length` elements to another array. For 16 rows, it copies one element of each per iteration, which
+ * takes a third of the time of an inner loop over the rows: that would take as long as the transforms themselves.
+ */
+export function copyRows(
+  source: Float32Array,
+  { start, pitch, stride }: Rows,
+  target: Float32Array,
+  { start: toStart, pitch: toPitch, stride: toStride }: Rows,
+  { rows, length }: { rows: number; length: number },
 ): void {
-  for (let row = 0; row < rows; row++) {
-    for (let i = 0; i < length; i++) copy(start + row * pitch + i, stridedStart + row * rowStride + i * stride)
+  const end = start + length * stride
+  if (rows !== rowCount) {
+    for (let s = start, t = toStart; s < end; s += stride, t += toStride)
+      for (let row = 0; row < rows; row++) target[t + row * toPitch] = source[s + row * pitch]!
+    return
+  }
+  for (let s = start, t = toStart; s < end; s += stride, t += toStride) {
+    target[t] = source[s]!
+    target[t + toPitch] = source[s + pitch]!
+    target[t + 2 * toPitch] = source[s + 2 * pitch]!
+    target[t + 3 * toPitch] = source[s + 3 * pitch]!
+    target[t + 4 * toPitch] = source[s + 4 * pitch]!
+    target[t + 5 * toPitch] = source[s + 5 * pitch]!
+    target[t + 6 * toPitch] = source[s + 6 * pitch]!
+    target[t + 7 * toPitch] = source[s + 7 * pitch]!
+    target[t + 8 * toPitch] = source[s + 8 * pitch]!
+    target[t + 9 * toPitch] = source[s + 9 * pitch]!
+    target[t + 10 * toPitch] = source[s + 10 * pitch]!
+    target[t + 11 * toPitch] = source[s + 11 * pitch]!
+    target[t + 12 * toPitch] = source[s + 12 * pitch]!
+    target[t + 13 * toPitch] = source[s + 13 * pitch]!
+    target[t + 14 * toPitch] = source[s + 14 * pitch]!
+    target[t + 15 * toPitch] = source[s + 15 * pitch]!
   }
 }

@@ -1,39 +1,17 @@
-import {
-  createWienerKernels,
-  type FilterField,
-  filterFields,
-  type SumField,
-  sumFields,
-} from './kernels/wiener-kernels.js'
+import { createWienerKernels, filterFields, sumFields } from './kernels/wiener-kernels.js'
 
 /** Rows of each plane of a tile: few enough for all data of a tile to stay in the second-level cache. */
 export const tileFrames = 8
 export const tilePlanes = ['leftRe', 'leftIm', 'rightRe', 'rightIm'] as const
-export type TilePlane = (typeof tilePlanes)[number]
+type TilePlane = (typeof tilePlanes)[number]
+
+export type WienerMemory = ReturnType<typeof createWienerMemory>
 
 /**
  * The kernels with a memory for one tile and for the voice's magnitudes in one window. Offsets count floats of
  * `memory`.
  */
-export interface WienerMemory {
-  memory: Float32Array
-  /** Floats from one row to the next. */
-  pitch: number
-  /** Offset of a row of the tile. */
-  tileRow(plane: TilePlane, row: number): number
-  /** Offset of a row of the voice's magnitudes; there is one row for each frame of a window. */
-  voiceRow(channel: number, frame: number): number
-  /** Writes the magnitudes of a row of `re` and `im` to `to`. Returns the largest. */
-  magnitudes(re: number, im: number, to: number): number
-  sums: Record<SumField, Float64Array>
-  filters: Record<FilterField, Float32Array>
-  /** Adds the tile's first rows, and the voice from frame `first` of the window on, to `sums`. */
-  addToSums(rows: number, first: number, scale: number): void
-  /** Replaces the tile's first rows by the vocals. */
-  filter(rows: number, first: number): void
-}
-
-export function createWienerMemory(bins: number, windowFrames: number): WienerMemory {
+export function createWienerMemory(bins: number, windowFrames: number) {
   const offsets = wienerOffsets(bins, windowFrames)
   const { cells, pitch, tile, tilePlane, voicePlane } = offsets
   const { memory, magnitudes, addToSums, filter } = createWienerKernels(offsets.end)
@@ -44,19 +22,25 @@ export function createWienerMemory(bins: number, windowFrames: number): WienerMe
 
   return {
     memory,
+    /** Floats from one row to the next. */
     pitch,
-    tileRow: (plane, row) => tile + tilePlanes.indexOf(plane) * tilePlane + row * pitch,
+    /** Offset of a row of the tile. */
+    tileRow: (plane: TilePlane, row: number) => tile + tilePlanes.indexOf(plane) * tilePlane + row * pitch,
+    /** Offset of a row of the voice's magnitudes; there is one row for each frame of a window. */
     voiceRow,
-    magnitudes: (re, im, to) => magnitudes(re, im, to, cells),
+    /** Writes the magnitudes of a row of `re` and `im` to `to`. Returns the largest. */
+    magnitudes: (re: number, im: number, to: number) => magnitudes(re, im, to, cells),
     sums: fields(sumFields, (index) =>
       doubles.subarray(offsets.sums / 2 + index * pitch, offsets.sums / 2 + (index + 1) * pitch),
     ),
     filters: fields(filterFields, (index) =>
       memory.subarray(offsets.filters + index * pitch, offsets.filters + (index + 1) * pitch),
     ),
-    addToSums: (rows, first, scale) =>
+    /** Adds the tile's first rows, and the voice from frame `first` of the window on, to `sums`. */
+    addToSums: (rows: number, first: number, scale: number) =>
       addToSums(tile, tilePlane, voiceRow(0, first), voicePlane, offsets.sums, pitch, cells, rows, scale),
-    filter: (rows, first) =>
+    /** Replaces the tile's first rows by the vocals. */
+    filter: (rows: number, first: number) =>
       filter(tile, tilePlane, voiceRow(0, first), voicePlane, offsets.filters, pitch, cells, rows),
   }
 }

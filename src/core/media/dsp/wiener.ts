@@ -1,4 +1,4 @@
-import { gatherRows, rowCount, spreadRows } from './strided-rows.js'
+import { copyRows, rowCount, type Rows } from './strided-rows.js'
 import { createWienerMemory, tileFrames, tilePlanes, type WienerMemory } from './wiener-memory.js'
 
 /** Both channels, `[2, frames, bins]`. */
@@ -51,8 +51,9 @@ export class VocalsRefinement {
    * @returns the largest magnitude of each frame, for `refine`
    */
   magnitudes(mixture: StereoSpectrum, magnitude: Float32Array): Float32Array {
-    const { memory, tileRow, voiceRow, magnitudes } = this.#memory
-    const { frameCount } = this.#sizes
+    const { memory, pitch, tileRow, voiceRow, magnitudes } = this.#memory
+    const { bins, frameCount } = this.#sizes
+    const voices = { start: voiceRow(0, 0), pitch, stride: 1 }
     const peaks = new Float32Array(frameCount)
     const [re, im] = [tileRow('leftRe', 0), tileRow('leftIm', 0)]
     for (const channel of [0, 1]) {
@@ -63,7 +64,7 @@ export class VocalsRefinement {
           memory.set(this.#row(mixture.im, channel, first + row), im)
           peaks[first + row] = Math.max(peaks[first + row]!, magnitudes(re, im, voiceRow(0, row)))
         }
-        spreadRows(memory, magnitude, this.#rowLayout(voiceRow(0, 0), channel, first, rows))
+        copyRows(memory, voices, magnitude, this.#frames(channel, first), { rows, length: bins })
       }
     }
     return peaks
@@ -95,14 +96,13 @@ export class VocalsRefinement {
     { from, frameCount }: { from: number; frameCount: number },
     scale: number,
   ): void {
-    const { memory, voiceRow, addToSums, filter, sums } = this.#memory
+    const { memory, pitch, voiceRow, addToSums, filter, sums } = this.#memory
+    const length = this.#sizes.bins
     for (const channel of [0, 1]) {
       for (let row = 0; row < frameCount; row += rowCount) {
-        gatherRows(
-          vocals,
-          memory,
-          this.#rowLayout(voiceRow(channel, row), channel, from + row, Math.min(rowCount, frameCount - row)),
-        )
+        const rows = Math.min(rowCount, frameCount - row)
+        const voices = { start: voiceRow(channel, row), pitch, stride: 1 }
+        copyRows(vocals, this.#frames(channel, from + row), memory, voices, { rows, length })
       }
     }
     for (const sum of Object.values(sums)) sum.fill(0)
@@ -154,11 +154,10 @@ export class VocalsRefinement {
     return plane.subarray(start, start + bins)
   }
 
-  /** Rows in the kernels' memory and their positions in a network's magnitudes. */
-  #rowLayout(start: number, channel: number, firstFrame: number, rows: number) {
+  /** Frames of a channel in the magnitudes of a network. */
+  #frames(channel: number, first: number): Rows {
     const { bins, frameCount } = this.#sizes
-    const stridedStart = channel * bins * frameCount + firstFrame
-    return { rows, length: bins, start, pitch: this.#memory.pitch, stridedStart, rowStride: 1, stride: frameCount }
+    return { start: channel * bins * frameCount + first, pitch: 1, stride: frameCount }
   }
 
   /** Turns the sums of all bins into their filters, in the notation of `filterFields`. */
@@ -192,19 +191,12 @@ export class VocalsRefinement {
 }
 
 /** Mean of `y y^H` over a window, per mean power: Hermitian; `re` and `im` are the upper right corner. */
-interface Covariance {
-  left: number
-  right: number
-  re: number
-  im: number
-}
-
-function covariance(left: number, right: number, re: number, im: number): Covariance {
+function covariance(left: number, right: number, re: number, im: number) {
   const gain = 1 / ((left + right) / 2 + guard)
   return { left: gain * left, right: gain * right, re: gain * re, im: gain * im }
 }
 
 /** At least zero: rounding may make the determinant of a source at a single position negative. */
-function determinant({ left, right, re, im }: Covariance): number {
+function determinant({ left, right, re, im }: ReturnType<typeof covariance>): number {
   return Math.max(0, left * right - re ** 2 - im ** 2)
 }

@@ -49,7 +49,6 @@ export class LoudnessMeter {
   #stepCount = 0
   #stepEnergy = 0
   #sampleCount = 0
-  #samplePeak = 0
   #maxMomentary = 0
   #maxShortTerm = 0
 
@@ -67,12 +66,6 @@ export class LoudnessMeter {
   add(planes: readonly Float32Array[]): void {
     const { length } = planes[0]!
     for (const [channel, { peak }] of this.#channels.entries()) peak.add(planes[channel]!)
-    for (const plane of planes) {
-      for (let i = 0; i < length; i++) {
-        const level = Math.abs(plane[i]!)
-        if (level > this.#samplePeak) this.#samplePeak = level
-      }
-    }
     for (let from = 0; from < length;) {
       const to = Math.min(length, from + this.#stepStart(this.#stepCount + 1) - this.#sampleCount)
       for (const [channel, { weight, filter }] of this.#channels.entries())
@@ -95,7 +88,7 @@ export class LoudnessMeter {
       maxMomentary: lufs(this.#maxMomentary),
       maxShortTerm: lufs(this.#maxShortTerm),
       truePeak: decibels(Math.max(...this.#channels.map(({ peak }) => peak.finish()))),
-      samplePeak: decibels(this.#samplePeak),
+      samplePeak: decibels(Math.max(...this.#channels.map(({ peak }) => peak.highest))),
       course: this.#course.finish(blockSteps / stepsPerSecond),
     }
   }

@@ -18,6 +18,8 @@ const pieceSamples = 4096
 export class TruePeak {
   /** Linear, at least the highest sample. */
   peak = 0
+  /** The highest sample. */
+  highest = 0
   readonly #phaseCount: number
   /** The largest sum of magnitudes of a phase: the most that the filter can make of samples of at most 1. */
   readonly #reach: number
@@ -57,7 +59,8 @@ export class TruePeak {
         const level = Math.abs(piece[i]!)
         if (level > highest) highest = level
       }
-      if (highest > this.peak) this.peak = highest
+      this.highest = Math.max(this.highest, highest)
+      this.peak = Math.max(this.peak, highest)
       if (Math.max(highest, this.#highestBefore) * this.#reach > this.peak) this.#interpolate(from, to)
       // A shortened run does not cover the filter's length on its own.
       this.#highestBefore = to - from < taps ? Math.max(highest, this.#highestBefore) : highest

@@ -74,12 +74,8 @@ export class PeaksProcess {
   }
 
   #refer(isBusy: boolean): void {
-    if (isBusy) {
-      this.#child.ref()
-      this.#child.channel?.ref()
-    } else {
-      this.#child.unref()
-      this.#child.channel?.unref()
-    }
+    const change = isBusy ? 'ref' : 'unref'
+    this.#child[change]()
+    this.#child.channel?.[change]()
   }
 }

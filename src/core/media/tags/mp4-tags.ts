@@ -1,3 +1,4 @@
+import { boxAt, type Box as MovieBox, childBoxes } from '../decode/mp4/mp4-boxes.js'
 import { addCover, addText, type AudioTags, type TextTag } from './audio-tags.js'
 import type { TagSource } from './tag-source.js'
 
@@ -11,21 +12,17 @@ const fields: Record<string, TextTag> = {
 /** Path of the list of tags. */
 const path = ['moov', 'udta', 'meta', 'ilst']
 
-interface Box {
-  type: string
-  start: number
-  end: number
-}
+type Box = Omit<MovieBox, 'start'>
 
 /** Reads the tags of MP4 and M4A files as iTunes writes them. */
 export async function readMp4Tags(source: TagSource): Promise<AudioTags> {
-  let box: Box | undefined = { type: '', start: 0, end: source.bytes }
+  let box: Box | undefined = { type: '', body: 0, end: source.bytes }
   for (const type of path) {
-    const start: number = box.type === 'meta' ? await childrenOfMeta(source, box.start) : box.start
+    const start: number = box.type === 'meta' ? await childrenOfMeta(source, box.body) : box.body
     box = await findBox(source, type, start, box.end)
     if (!box) return {}
   }
-  const list = await source.tag(box.start, box.end - box.start)
+  const list = await source.tag(box.body, box.end - box.body)
   return list ? readList(list) : {}
 }
 
@@ -36,33 +33,20 @@ async function childrenOfMeta(source: TagSource, start: number): Promise<number>
 
 async function findBox(source: TagSource, wanted: string, start: number, end: number): Promise<Box | undefined> {
   for (let at = start; at + 8 <= end;) {
-    const header = await source.header(at, 8)
-    if (!header) return undefined
-    const type = header.toString('latin1', 4, 8)
-    let bytes = header.readUInt32BE(0)
-    let headerBytes = 8
-    if (bytes === 0) bytes = end - at
-    if (bytes === 1) {
-      const wide = await source.tag(at + 8, 8)
-      if (!wide) return undefined
-      bytes = Number(wide.readBigUInt64BE())
-      headerBytes = 16
-    }
-    if (bytes < headerBytes) return undefined
-    if (type === wanted) return { type, start: at + headerBytes, end: Math.min(at + bytes, end) }
-    at += bytes
+    const header = await source.header(at, 16)
+    const box = header && boxAt(header, 0, end - at)
+    if (!box) return undefined
+    if (box.type === wanted) return { type: wanted, body: at + box.body, end: Math.min(at + box.end, end) }
+    at += box.end
   }
   return undefined
 }
 
 function readList(list: Buffer): AudioTags {
   const tags: AudioTags = {}
-  for (let at = 0; at + 8 <= list.length;) {
-    const bytes = list.readUInt32BE(at)
-    if (bytes < 8 || at + bytes > list.length) break
-    const value = dataOf(list.subarray(at + 8, at + bytes))
-    if (value) addValue(tags, list.toString('latin1', at + 4, at + 8), value)
-    at += bytes
+  for (const { type, body, end } of childBoxes(list, 0, list.length)) {
+    const value = dataOf(list.subarray(body, end))
+    if (value) addValue(tags, type, value)
   }
   return tags
 }

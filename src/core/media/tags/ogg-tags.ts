@@ -1,3 +1,4 @@
+import { packetsOf } from '../decode/ogg/ogg-pages.js'
 import type { AudioTags } from './audio-tags.js'
 import type { TagSource } from './tag-source.js'
 import { readVorbisComments } from './vorbis-comment-reader.js'
@@ -15,35 +16,26 @@ export async function readOggTags(source: TagSource, position: number): Promise<
 }
 
 async function secondPacket(source: TagSource, position: number): Promise<Buffer | undefined> {
-  const parts: Buffer[] = []
+  const parts: Uint8Array[] = []
   let bytes = 0
-  let packets = 0
+  let ended = 0
   let stream: number | undefined
   for (let at = position; ;) {
     const header = await source.header(at, pageHeaderBytes)
     if (!header || header.toString('latin1', 0, 4) !== 'OggS') return undefined
     const lengths = await source.read(at + pageHeaderBytes, header[26]!)
-    const body = lengths.reduce((sum, length) => sum + length, 0)
+    const start = at
+    at += lengths.reduce((sum, length) => sum + length, pageHeaderBytes + lengths.length)
     const serial = header.readUInt32LE(14)
     stream ??= serial
-    let from = at + pageHeaderBytes + lengths.length
-    at = from + body
     if (serial !== stream) continue
-    // A segment of less than 255 bytes ends a packet.
-    for (let index = 0; index < lengths.length;) {
-      let length = 0
-      let isEnd = false
-      while (index < lengths.length && !isEnd) {
-        length += lengths[index]!
-        isEnd = lengths[index++]! < 255
-      }
-      if (packets === 1) {
-        if ((bytes += length) > maxPacketBytes) return undefined
-        parts.push(await source.read(from, length))
-        if (isEnd) return Buffer.concat(parts)
-      }
-      if (isEnd) packets++
-      from += length
+    const { packets, isContinued } = packetsOf({ bytes: await source.read(start, at - start) })
+    for (const [index, packet] of packets.entries()) {
+      if (ended === 1) parts.push(packet)
+      if (ended === 1 && (bytes += packet.length) > maxPacketBytes) return undefined
+      if (isContinued && index === packets.length - 1) continue
+      if (ended === 1) return Buffer.concat(parts)
+      ended++
     }
   }
 }

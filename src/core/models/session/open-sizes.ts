@@ -1,19 +1,16 @@
 import { open, stat } from 'node:fs/promises'
 import type { TensorInfo } from './network.js'
 
-/** A network in memory, and the shapes that its file states for the inputs whose sizes were opened. */
-export interface OpenedNetwork {
-  onnx: Uint8Array
-  shapes: ReadonlyMap<string, TensorInfo['shape']>
-}
-
 /** Larger files are left to the runtime: the copy in memory would cost as much as it could save. */
 const mostBytes = 512 * 2 ** 20
 /** HTDemucs has 299 nodes to replace, of 200 bytes each. */
 const mostAppended = 2 ** 20
 
-/** Undefined for networks that are large, or have one input, no fixed sizes or weights in other files. */
-export async function readWithOpenSizes(path: string): Promise<OpenedNetwork | undefined> {
+/**
+ * Returns a network, and the shapes that its file states for the inputs whose sizes were opened. Undefined for networks
+ * that are large, or have one input, no fixed sizes or weights in other files.
+ */
+export async function readWithOpenSizes(path: string) {
   const { size } = await stat(path)
   if (size > mostBytes) return undefined
   // With room for the appendix: no second copy of the file.

@@ -86,20 +86,15 @@ async function writeNormalized(
   return { gainDb, clippedSamples, warnings: [...(isLimitedByPeak ? [limitText] : []), ...(tags?.warnings ?? [])] }
 }
 
-interface Normalization {
-  gainDb: number
-  /** Whether the ceiling leaves the audio quieter than the target. */
-  isLimitedByPeak: boolean
-}
-
 /**
  * Finds the gain that brings audio to a loudness without its true peak exceeding a ceiling. Nothing is compressed:
  * audio with loud peaks stays below the target. Silence is unchanged.
  *
  * @param target LUFS
  * @param ceiling dBTP
+ * @returns `isLimitedByPeak` says whether the ceiling leaves the audio quieter than the target
  */
-function normalization({ integrated, truePeak }: Loudness, target: number, ceiling: number): Normalization {
+function normalization({ integrated, truePeak }: Loudness, target: number, ceiling: number) {
   if (!Number.isFinite(integrated)) return { gainDb: 0, isLimitedByPeak: false }
   const wanted = target - integrated
   const most = ceiling - truePeak

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { badInput } from '../../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../../dsp/audio-stream.js'
+import { type EncodedPieces, nextPiece } from '../codec-stream.js'
 import { damagedFile } from '../damaged-file.js'
 import { ffmpegArguments } from './ffmpeg-arguments.js'
 import { startFfmpeg, type FfmpegLimits, type FfmpegProcess } from './ffmpeg-process.js'
@@ -33,8 +34,8 @@ export async function openFfmpeg(path: string, options: FfmpegOptions): Promise<
   const args = ffmpegArguments(resolve(path), demuxer, maxSeconds)
   const ffmpeg = await startFfmpeg(program, args, { signal, limits })
   try {
-    const head = await readHead(ffmpeg)
-    if (head.length < 12) throw await failure(ffmpeg, format)
+    const { value: head } = await nextPiece(ffmpeg.output, headBytes)
+    if (!head || head.length < 12) throw await failure(ffmpeg, format)
     const header = await readWavHeader(inMemory(head), 0)
     const { sampleRate, channelCount, speakers, dataStart } = header
     if (head.length - dataStart < header.blockAlign) throw await failure(ffmpeg, format)
@@ -56,17 +57,6 @@ export async function openFfmpeg(path: string, options: FfmpegOptions): Promise<
   }
 }
 
-async function readHead({ output }: FfmpegProcess): Promise<Buffer> {
-  const parts: Buffer[] = []
-  for (let length = 0; length < headBytes;) {
-    const next = await output.next()
-    if (next.done) break
-    parts.push(next.value)
-    length += next.value.length
-  }
-  return Buffer.concat(parts)
-}
-
 function inMemory(bytes: Uint8Array): Parameters<typeof readWavHeader>[0] {
   return { size: bytes.length, read: async (position, length) => bytes.subarray(position, position + length) }
 }
@@ -74,7 +64,7 @@ function inMemory(bytes: Uint8Array): Parameters<typeof readWavHeader>[0] {
 async function* readBlocks(
   ffmpeg: FfmpegProcess,
   channelCount: number,
-  first: Buffer,
+  first: Uint8Array,
   warnings: string[],
 ): AsyncGenerator<AudioBlock, void, undefined> {
   try {
@@ -95,7 +85,7 @@ async function* readBlocks(
   }
 }
 
-async function* following(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+async function* following(first: Uint8Array, rest: EncodedPieces): EncodedPieces {
   yield first
   yield* rest
 }

@@ -28,12 +28,6 @@ export interface FlacFrameHeader {
   headerBytes: number
 }
 
-/** A decoded frame: integers of `bits` bits per channel. */
-export interface FlacFrame {
-  samples: FlacSamples[]
-  bytes: number
-}
-
 /** The difference of two 32-bit channels takes 33 bits, which only doubles can hold. */
 type FlacSamples = Int32Array | Float64Array
 
@@ -78,8 +72,11 @@ export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamI
   }
 }
 
-/** Decodes the frame whose header was read at `at`; undefined if it is damaged or incomplete. */
-export function decodeFrame(bytes: Uint8Array, at: number, header: FlacFrameHeader): FlacFrame | undefined {
+/**
+ * Decodes the frame whose header was read at `at`, to integers of `bits` bits per channel; undefined if it is damaged
+ * or incomplete.
+ */
+export function decodeFrame(bytes: Uint8Array, at: number, header: FlacFrameHeader) {
   const reader = new BitReader(bytes, at + header.headerBytes)
   const samples: FlacSamples[] = []
   for (let channel = 0; channel < header.channelCount; channel++) {
@@ -145,7 +142,7 @@ function unpair(samples: FlacSamples[], pairing: FlacFrameHeader['pairing']): vo
 }
 
 /** Coefficients of the fixed predictors, order 0 to 4 (RFC 9639, 9.2.5). */
-const fixedPredictors: readonly (readonly number[])[] = [[], [1], [2, -1], [3, -3, 1], [4, -6, 4, -1]]
+export const fixedPredictors: readonly (readonly number[])[] = [[], [1], [2, -1], [3, -3, 1], [4, -6, 4, -1]]
 
 function decodeSubframe(reader: BitReader, blockSize: number, storedBits: number): FlacSamples | undefined {
   const isReserved = reader.unsigned(1) === 1

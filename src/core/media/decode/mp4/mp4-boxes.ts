@@ -89,8 +89,8 @@ export function tableOf(bytes: Uint8Array, box: Box, headBytes: number, entryByt
   return { view, count, entryBytes }
 }
 
-/** `room`: bytes up to the end of the parent. */
-function boxAt(bytes: Uint8Array, at: number, room: number): Box | undefined {
+/** The box whose header is at `at`. @param room bytes up to the end of the parent */
+export function boxAt(bytes: Uint8Array, at: number, room: number): Box | undefined {
   if (at + 8 > bytes.length) return undefined
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   const short = view.getUint32(at)

@@ -5,18 +5,6 @@ import { topBoxes, writeBox, type Box } from './mp4-boxes.js'
 import { listSamples, type Samples } from './mp4-samples.js'
 import { readTrack, type Mp4Track } from './mp4-track.js'
 
-/** The sound of an MP4 file as a small separate MP4 file. */
-export interface Mp4Sound {
-  pieces: AsyncGenerator<Uint8Array, void, undefined>
-  /** Four characters, for example `mp4a`. */
-  codec: string
-  /** Length of the track by its header; undefined for fragmented files. */
-  seconds: number | undefined
-  /** Positions of the samples in the file; the pieces after the first one hold them in this order. */
-  samples: Samples
-  warnings: readonly string[]
-}
-
 /** The index of a day of audio takes about 30 MB; a much larger one is damage or an attack. */
 const largestIndexBytes = 128 * 1024 * 1024
 
@@ -29,15 +17,23 @@ const largestIndexBytes = 128 * 1024 * 1024
  * @throws StemworkError `BAD_INPUT`: `decode_failed` without an index or with tables that cannot be right, `no_audio`
  * without a sound track
  */
-export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4Sound> {
+export async function openMp4(file: FileBytes, pieceBytes: number) {
   const index = await findIndex(file)
   const bytes = await file.read(index.body, index.end - index.body)
   const track = readTrack(bytes, { body: 0, end: bytes.length })
   const samples = await listSamples(file, track, index.end, pieceBytes)
   if (samples.sizes.length === 0)
     throw damagedFile('The MP4 file ends before its audio begins, or its index lists no audio.')
-  const { seconds, codec } = track
-  return { seconds, codec, samples, warnings: cutOff(samples, track), pieces: piecesOf(file, track, samples) }
+  return {
+    /** Four characters, for example `mp4a`. */
+    codec: track.codec,
+    /** Length of the track by its header; undefined for fragmented files. */
+    seconds: track.seconds,
+    /** Positions of the samples in the file; the pieces after the first one hold them in this order. */
+    samples,
+    warnings: cutOff(samples, track),
+    pieces: piecesOf(file, track, samples),
+  }
 }
 
 /** Rounding, or a last sample past the end, is not worth a warning. */

@@ -1,11 +1,3 @@
-/** The start of an MPEG audio stream in a buffer. */
-export interface MpegSync {
-  position: number
-  isFreeFormat: boolean
-  sampleRate: number
-  samplesPerFrame: number
-}
-
 /**
  * Consecutive frames that must agree before bytes count as audio. Three agree by chance at about 1 in 10^9 positions.
  */
@@ -17,7 +9,7 @@ const framesInARow = 3
  *
  * @param frames how many frames must agree
  */
-export function findMpegAudio(bytes: Uint8Array, frames = framesInARow): MpegSync | undefined {
+export function findMpegAudio(bytes: Uint8Array, frames = framesInARow) {
   for (let position = 0; position + 4 <= bytes.length; position++) {
     const first = mpegHeader(bytes, position)
     if (!first) continue

@@ -1,14 +1,15 @@
 import { latin1Bytes, setUint24, viewOf } from '../../bytes.js'
+import { mpegHeader } from './frame-sync.js'
 
 /** For MPEG-1 Layer III. */
 const samplesPerFrame = 1152
-const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
-const sampleRates = [44_100, 48_000, 32_000]
+/** In the third byte of a header. */
+const paddingBit = 2
 
 /** Size in bytes of the information frame, by the four-byte header of any frame of the file. */
 export function mp3InfoBytes(header: Uint8Array): number {
-  const bitrate = bitrates[header[2]! >> 4]!
-  return Math.floor((144_000 * bitrate) / sampleRates[(header[2]! >> 2) & 3]!)
+  const [first, second, third] = header
+  return mpegHeader(Uint8Array.of(first!, second!, third! & ~paddingBit), 0)!.frameBytes
 }
 
 export interface Mp3Facts {
@@ -34,7 +35,7 @@ export function mp3InfoFrame(
   const view = viewOf(frame)
   frame.set(header)
   // Unpadded, and without a checksum.
-  frame[2]! &= ~2
+  frame[2]! &= ~paddingBit
   frame[1]! |= 1
   const isMono = header[3]! >> 6 === 3
   const at = 4 + (isMono ? 17 : 32)

@@ -98,7 +98,7 @@ export function* pagesIn(bytes: Uint8Array): Generator<OggPage, void, undefined>
 }
 
 /** The packets or parts of packets on a page; `isContinued`: the last one continues on the next page. */
-export function packetsOf({ bytes }: OggPage): { packets: Uint8Array[]; isContinued: boolean } {
+export function packetsOf({ bytes }: Pick<OggPage, 'bytes'>): { packets: Uint8Array[]; isContinued: boolean } {
   const segments = bytes[26]!
   const packets: Uint8Array[] = []
   let start = headerBytes + segments

@@ -15,33 +15,21 @@ export function offsetsOf(channels: number) {
   const planeFloats = doublesOf(blockSamples + 2 * margin)
   const planes = planesOf(channels)
   let at = 0
-  const take = (floats: number) => {
-    const start = at
-    at += floats
-    return start
-  }
+  const take = (floats: number) => (at += floats) - floats
   const first = take(planes * planeFloats) + doublesOf(margin)
-  const window = take(doublesOf(blockSamples))
-  const windowed = take(planeFloats) + doublesOf(margin)
   const sums = take(doublesOf(differenceOrders * planes))
-  const autocorrelation = take(doublesOf(maxOrder + 1))
-  const coefficients = take(doublesOf(maxOrder))
-  const foldedSums = take(doublesOf(maxPartitions))
-  const pairs = take(blockSamples)
-  /** Results of the fixed and of the linear predictor. */
-  const attempts = [0, 1].map(() => ({ residual: take(blockSamples + margin), partitions: take(partitionFields) }))
-  const frame = take(maxFrameBytes(channels) / 4)
   return {
     plane: (index: number) => first + index * planeFloats,
-    window,
-    windowed,
     differenceSums: (plane: number) => sums + doublesOf(differenceOrders * plane),
-    autocorrelation,
-    coefficients,
-    foldedSums,
-    pairs,
-    attempts,
-    frame,
+    window: take(doublesOf(blockSamples)),
+    windowed: take(planeFloats) + doublesOf(margin),
+    autocorrelation: take(doublesOf(maxOrder + 1)),
+    coefficients: take(doublesOf(maxOrder)),
+    foldedSums: take(doublesOf(maxPartitions)),
+    pairs: take(blockSamples),
+    /** Results of the fixed and of the linear predictor. */
+    attempts: [0, 1].map(() => ({ residual: take(blockSamples + margin), partitions: take(partitionFields) })),
+    frame: take(maxFrameBytes(channels) / 4),
     end: at,
   }
 }

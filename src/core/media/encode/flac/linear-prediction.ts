@@ -1,3 +1,5 @@
+import { fixedPredictors } from '../../decode/flac/flac-frame.js'
+
 /** A prediction of each sample from the samples before it: `floor(2^-shift * sum of coefficient * sample)`. */
 export interface Predictor {
   /** For the sample before, the one before that, and so on. */
@@ -15,9 +17,6 @@ export interface Block {
   sampleBits: number
 }
 
-/** The polynomials through the last 0 to 4 samples (RFC 9639, 9.2.5). */
-const fixedCoefficients = [[], [1], [2, -1], [3, -3, 1], [4, -6, 4, -1]]
-
 /**
  * The best of the fixed predictors.
  *
@@ -29,7 +28,7 @@ export function fixedPredictor(differenceSums: Float64Array, { sampleCount, samp
     if (differenceSums[other]! < differenceSums[order]!) order = other
   const mean = (Math.LN2 * differenceSums[order]!) / sampleCount
   const bits = Math.max(0, Math.log2(mean)) * sampleCount + order * sampleBits
-  return { coefficients: fixedCoefficients[order]!, shift: 0, precision: 0, bits }
+  return { coefficients: fixedPredictors[order]!, shift: 0, precision: 0, bits }
 }
 
 const maxShift = 15

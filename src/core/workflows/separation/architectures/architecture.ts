@@ -48,7 +48,7 @@ export interface Architecture {
   readonly geometry: SegmentGeometry
   /** Stems that it estimates. One of two complementary stems is enough. */
   readonly stems: readonly StemName[]
-  readonly needsTrackStatistics: boolean
+  readonly needsTrackStatistics?: true
   /** Axis along which the tensors of several segments can be joined into one run. Absent: one segment per run. */
   readonly batchAxis?: number
   prepare(segment: Segment, statistics?: TrackStatistics): NetworkRun[]

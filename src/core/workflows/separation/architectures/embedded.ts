@@ -97,7 +97,6 @@ export const embeddedArchitecture: ArchitectureFactory = async (manifest, networ
       length: sampleCount,
     },
     stems: ['vocals'],
-    needsTrackStatistics: false,
 
     prepare(segment): NetworkRun[] {
       const [first, last] = frameRange(segment)

@@ -138,14 +138,8 @@ interface Port {
   output: TensorInfo
 }
 
-interface Ports {
-  wave: Port
-  spectrum: (Port & SpectrumSizes) | undefined
-  samples: number
-}
-
 /** Identifies the tensors by their ranks. */
-function findPorts(networks: readonly NetworkShape[], stems: number): Ports {
+function findPorts(networks: readonly NetworkShape[], stems: number) {
   const { inputs, outputs } = networks[0]!
   const tensorCounts = networks.length === 1 ? [inputs.length, outputs.length].join() : ''
   const wave = findPort(inputs, outputs, 3)

@@ -49,7 +49,6 @@ export const mdxArchitecture: ArchitectureFactory = async (manifest, networks, o
     sampleRate: manifest.audio.sampleRate,
     geometry: track.geometry,
     stems: [stem],
-    needsTrackStatistics: false,
     batchAxis: freeAxis(input, 0),
 
     prepare(segment): NetworkRun[] {

@@ -82,7 +82,6 @@ export const roformerArchitecture: ArchitectureFactory = async (manifest, networ
     sampleRate: manifest.audio.sampleRate,
     geometry: track.geometry,
     stems: [...sources.keys()],
-    needsTrackStatistics: false,
     batchAxis: freeAxis(input, 0),
 
     prepare(segment): NetworkRun[] {
@@ -113,15 +112,7 @@ export const roformerArchitecture: ArchitectureFactory = async (manifest, networ
   }
 }
 
-interface Layout {
-  input: TensorInfo
-  output: TensorInfo
-  rows: number
-  frameCount: number | undefined
-  isFrameMajor: boolean
-}
-
-function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
+function findLayout(networks: readonly NetworkShape[], stems: number) {
   const { inputs, outputs } = networks[0]!
   const [input, output] = [inputs[0]!, outputs[0]!]
   const { isFrameMajor, rows, frameCount } = spectrumAxes(input)
@@ -141,7 +132,7 @@ function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
 }
 
 /** The axes of `[1, frames, 2 * rows]` or `[1, rows, frames, 2]`. */
-function spectrumAxes(input: TensorInfo): Pick<Layout, 'rows' | 'frameCount' | 'isFrameMajor'> {
+function spectrumAxes(input: TensorInfo) {
   const [, first, second] = axisSizes(input)
   return input.shape.length === 3
     ? { isFrameMajor: true, rows: (second ?? 0) / 2, frameCount: first }

@@ -69,7 +69,6 @@ export const spleeterArchitecture: ArchitectureFactory = async (manifest, networ
     sampleRate: manifest.audio.sampleRate,
     geometry: track.geometry,
     stems: [...sources.keys()],
-    needsTrackStatistics: false,
     batchAxis: freeAxis(networks[0]!.inputs[0]!, 1),
 
     prepare(segment): NetworkRun[] {

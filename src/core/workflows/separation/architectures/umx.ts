@@ -53,7 +53,6 @@ export const umxArchitecture: ArchitectureFactory = async (manifest, networks, o
     sampleRate: manifest.audio.sampleRate,
     geometry: track.geometry,
     stems: ['vocals'],
-    needsTrackStatistics: false,
     batchAxis: freeAxis(input, 0),
 
     prepare(segment): NetworkRun[] {

@@ -36,11 +36,6 @@ export interface PipelineOptions {
   onSamples?(samplesDone: number): void
 }
 
-export interface PipelineResult {
-  sampleCount: number
-  timings: PipelineTimings
-}
-
 const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
 
 /**
@@ -52,7 +47,7 @@ const defaultOutputs: readonly StemName[] = ['vocals', 'accompaniments']
 export async function runPipeline(
   members: readonly PipelineMember[],
   options: PipelineOptions,
-): Promise<PipelineResult> {
+): Promise<{ sampleCount: number; timings: PipelineTimings }> {
   const { outputs = defaultOutputs, ownAccompaniments, ensemble = 'avg_wave', signal, sink, onSamples } = options
   const timings: PipelineTimings = { decode: 0, dsp: 0, network: 0, write: 0 }
   const targets = targetStems(outputs, ownAccompaniments)
