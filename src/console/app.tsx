@@ -168,7 +168,7 @@ if (root) {
         <App />
       </MessageBoard>
     ) : (
-      <main>Allow cookies for this page and reload it.</main>
+      <main>Allow cookies here and reload.</main>
     ),
     root,
   )

@@ -52,7 +52,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     const session = await page.context().newCDPSession(page)
     await session.send('Emulation.setDocumentCookieDisabled', { disabled: true })
     await page.goto(`${service.base}/console`)
-    await page.getByText('Allow cookies for this page and reload it.').waitFor()
+    await page.getByText('Allow cookies here and reload.').waitFor()
     expect(await page.getByLabel('API key').count()).toBe(0)
   })
 

@@ -70,7 +70,7 @@ describe.skipIf(!firefoxPath)('Firefox (needs it; FIREFOX_PATH names one that is
   test('shows the pages where cookies are blocked, and what to do', async () => {
     firefox = await openFirefox(blocked)
     for (const [page, text] of [
-      ['console', 'Allow cookies for this page and reload it.'],
+      ['console', 'Allow cookies here and reload.'],
       ['operator', 'A cookie keeps you signed in'],
       ['docs', 'Your API key, for “Try it”'],
     ]) {

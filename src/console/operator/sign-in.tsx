@@ -10,8 +10,8 @@ export function SignIn({ problem, onKey }: { problem?: string; onKey(key: string
       onKey={onKey}
     >
       <p class="quiet small">
-        The service was started with this key: <code>--operator-key</code> or <code>STEMWORK_OPERATOR_KEY</code>. A
-        cookie keeps you signed in for half a day, or until you close the browser.
+        The service was started with it: <code>--operator-key</code> or <code>STEMWORK_OPERATOR_KEY</code>. A cookie
+        keeps you signed in for half a day, or until you close the browser.
       </p>
     </KeyForm>
   )

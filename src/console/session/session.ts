@@ -12,7 +12,7 @@ export const choicesName = `stemwork.choices ${baseUrl}`
 export const offlineMark = `stemwork.offline ${baseUrl}`
 
 /** Whether this device keeps songs offline. */
-export const keepsSongs = () => localStorage.getItem(offlineMark) !== null
+export const keepsSongs = () => offlineMark in localStorage
 
 /** Session of the page. The key itself is in a cookie that no script can read. */
 export interface Session {
@@ -44,7 +44,7 @@ export async function currentSession(): Promise<Session | undefined> {
 /** What was chosen in this tab, in case it is reloaded. */
 export function keptChoices(): Choices | undefined {
   const kept = sessionStorage.getItem(choicesName)
-  return kept === null ? undefined : (JSON.parse(kept) as Choices)
+  return kept ? (JSON.parse(kept) as Choices) : undefined
 }
 
 export function keepChoices(choices: Choices): void {
