@@ -17,15 +17,7 @@ const pageBytes = 4096
 const mostLogCharacters = 32_000
 
 /** A run of ffmpeg. Its output is read on demand: without a reader, the full pipe blocks ffmpeg. */
-export interface FfmpegProcess {
-  output: AsyncGenerator<Buffer, void, undefined>
-  /** The log so far, up to a limit. */
-  log(): string
-  /** How ffmpeg ended, once `output` has ended: exit status 0, or a sentence on what went wrong. */
-  ending(): Promise<0 | string>
-  /** Kills ffmpeg if it still runs. Resolves when it has exited. */
-  end(): Promise<void>
-}
+export type FfmpegProcess = Awaited<ReturnType<typeof startFfmpeg>>
 
 /**
  * Starts ffmpeg, without a shell and with almost none of the environment. It is killed when the signal fires, when it
@@ -37,7 +29,7 @@ export async function startFfmpeg(
   program: string,
   args: readonly string[],
   { signal, limits = ffmpegLimits }: { signal?: AbortSignal; limits?: FfmpegLimits },
-): Promise<FfmpegProcess> {
+) {
   signal?.throwIfAborted()
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -76,9 +68,12 @@ export async function startFfmpeg(
 
   return {
     output: output(child.stdout, { limits, signal, breakOff, end }),
+    /** The log so far, up to a limit. */
     log: () => log,
+    /** Kills ffmpeg if it still runs. Resolves when it has exited. */
     end,
-    async ending() {
+    /** How ffmpeg ended, once `output` has ended: exit status 0, or a sentence on what went wrong. */
+    async ending(): Promise<0 | string> {
       await closed
       if (broken !== undefined) return broken
       if (child.exitCode === 0) return 0

@@ -10,23 +10,12 @@ export interface Mp4Track {
   codec: string
   /** Length of the played part; undefined for fragmented files, and if the track has several edits. */
   seconds: number | undefined
-  tables: SampleTables
+  tables: ReturnType<typeof readTables>
   /** Size of samples for which a fragment states none. */
   fragmentSampleBytes: number
   isFragmented: boolean
   /** Boxes that a decoder needs besides the tables, including their headers. */
   kept: { movie: Uint8Array[]; track: Uint8Array[]; media: Uint8Array[]; sampleTable: Uint8Array[]; tags: Uint8Array }
-}
-
-/** Positions of the samples (ISO/IEC 14496-12, 8.7); each count fits into its box. */
-export interface SampleTables {
-  sampleCount: number
-  /** 0 if each sample has its own size. */
-  fixedBytes: number
-  sizes: Table | undefined
-  /** Rows of first chunk and samples per chunk. */
-  samplesPerChunk: Table | undefined
-  chunkOffsets: Table | undefined
 }
 
 /** Limited because decoders scan the description of the samples box by box. */
@@ -113,7 +102,8 @@ function timesOf(view: DataView, { body, end }: Box): { timescale: number; secon
   return isKnown ? { timescale, seconds: duration / timescale } : { timescale }
 }
 
-function readTables(bytes: Uint8Array, table: Box): SampleTables {
+/** Positions of the samples (ISO/IEC 14496-12, 8.7); each count fits into its box. */
+function readTables(bytes: Uint8Array, table: Box) {
   const sizes = findBox(bytes, table, 'stsz')
   const perChunk = findBox(bytes, table, 'stsc')
   const short = findBox(bytes, table, 'stco')
@@ -123,8 +113,10 @@ function readTables(bytes: Uint8Array, table: Box): SampleTables {
   const fixedBytes = sizes ? view.getUint32(sizes.body + 4) : 0
   return {
     sampleCount: sizes ? view.getUint32(sizes.body + 8) : 0,
+    /** 0 if each sample has its own size. */
     fixedBytes,
     sizes: sizes && fixedBytes === 0 ? tableOf(bytes, sizes, 12, 4) : undefined,
+    /** Rows of first chunk and samples per chunk. */
     samplesPerChunk: perChunk && tableOf(bytes, perChunk, 8, 12),
     chunkOffsets: short ? tableOf(bytes, short, 8, 4) : long && tableOf(bytes, long, 8, 8),
   }

@@ -3,26 +3,20 @@ import type { AudioBlock, AudioStream } from '../../../media/dsp/audio-stream.js
 import { openAudio } from '../../../media/decode/open-audio.js'
 import type { AudioEncoder } from '../../../media/encode/audio-encoder.js'
 import { openWavWriter } from '../../../media/encode/wav-writer.js'
-import type { TrackStatistics } from '../architectures/architecture.js'
 import { trackStatistics } from './track-statistics.js'
 
 /** A decoded track in a temporary file, for reading it more than once without memory that grows with its length. */
-export interface ScratchTrack {
-  statistics: TrackStatistics
-  /** The track from its start. */
-  open(signal?: AbortSignal): Promise<AudioStream>
-  remove(): Promise<void>
-}
+export type ScratchTrack = Awaited<ReturnType<typeof writeScratchTrack>>
 
-/** Writes the stream to a file at this path. The file is removed if that fails. */
-export async function writeScratchTrack(stream: AudioStream, path: string): Promise<ScratchTrack> {
+/** Writes the stream to a file at this path, which `open` reads from its start. The file is removed if that fails. */
+export async function writeScratchTrack(stream: AudioStream, path: string) {
   const { sampleRate, channelCount: channels } = stream
   const writer = await openWavWriter(path, { sampleRate, channels, format: '32f' })
   const remove = () => rm(path, { force: true })
   try {
     const statistics = await trackStatistics({ ...stream, blocks: written(stream.blocks, writer) })
     await writer.close()
-    return { statistics, open: (signal) => openAudio(path, { signal }), remove }
+    return { statistics, open: (signal?: AbortSignal) => openAudio(path, { signal }), remove }
   } catch (error) {
     await writer.abandon().catch(() => undefined)
     await remove()
