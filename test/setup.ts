@@ -35,12 +35,7 @@ function hasRoomInMemory(): boolean {
   return Math.min(bavail * bsize, freemem()) > enoughMemory
 }
 
-/** Also builds the type declarations, which few tests need. */
-export function buildDeclarations(): void {
-  build()
-}
-
-function build(...args: string[]): void {
+export function build(...args: string[]): void {
   const script = fileURLToPath(new URL('../scripts/setup.mjs', import.meta.url))
   const { status } = spawnSync(process.execPath, [script, ...args], { stdio: 'inherit' })
   if (status !== 0) throw new Error('The build failed; the lines above say why. No test was run.')

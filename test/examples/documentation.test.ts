@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { bundledQuality, recommendedModel } from '../../src/core/models/best-model.js'
-import { buildDeclarations } from '../setup.js'
+import { buildDeclarations } from '../declarations.js'
 import { packagesOf, pages, root, snippetsOf } from './snippets.js'
 
 interface Manifest {

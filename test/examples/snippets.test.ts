@@ -8,7 +8,7 @@ import { manifestSchema } from '../../src/core/models/manifest.js'
 import { commandsOf, describeSnippets, type SnippetProject } from './snippet-runs.js'
 import { importedPackages, pageOf, packagesOf, root, runSnippets } from './snippets.js'
 import { treatments } from './stand-ins.js'
-import { buildDeclarations } from '../setup.js'
+import { buildDeclarations } from '../declarations.js'
 
 // A script starts one process after another, which takes minutes on a busy machine.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 })

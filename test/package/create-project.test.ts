@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { typeProblems } from '../examples/type-problems.js'
-import { buildDeclarations } from '../setup.js'
+import { buildDeclarations } from '../declarations.js'
 import { root } from './tarball.js'
 import { temporaryFolder } from '../temporary-folder.js'
 

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFil
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { madeOnce } from '../made-once.js'
-import { buildDeclarations } from '../setup.js'
+import { buildDeclarations } from '../declarations.js'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { projectProblems } from '../examples/type-problems.js'
-import { buildDeclarations } from '../setup.js'
+import { buildDeclarations } from '../declarations.js'
 
 // `test/types` has one file for each subpath, compiled like the code of a strict host, against the built declarations.
 // A wrong use is marked `@ts-expect-error`, which is an error itself once the compiler accepts that use.
