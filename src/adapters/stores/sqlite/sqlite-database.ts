@@ -45,7 +45,7 @@ export class SqliteDatabase {
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
       this.#migrate(path, logger)
       fillSearch(this.#database, logger)
-      this.#log = syncedFile(`${path}-wal`)
+      this.#log = syncedFile(`${path}-wal`, () => void this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)'))
     } catch (error) {
       this.#database.close()
       throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error, path)
