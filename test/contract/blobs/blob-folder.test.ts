@@ -61,6 +61,32 @@ describe('a blob folder', () => {
     }
   })
 
+  describe.each(['put', 'putFile'] as const)('%s', (way) => {
+    const write = async () => {
+      const source = join(directory, 'made.wav')
+      await writeFile(source, 'RIFF and so on')
+      return way === 'put' ? await store.put(key, sourceOf('x')) : await store.putFile!(key, source)
+    }
+
+    test.each([
+      ['stat', 'EIO', /EIO/],
+      ['sync', 'EIO', /EIO.*Check the disk/],
+      ['sync', 'Unknown system error -122', /quota is used up/],
+    ] as const)('names a failed %s (%s) as a failure of the store', async (call, code, said) => {
+      const handle = await handlePrototype()
+      const failed = vi.spyOn(handle, call).mockImplementation(async () => {
+        failed.mockRestore()
+        throw Object.assign(new Error(`${code}: ${call}`), { code, syscall: call })
+      })
+      try {
+        await expect(write()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(said) })
+      } finally {
+        failed.mockRestore()
+      }
+      expect(await write()).toMatchObject({ key })
+    })
+  })
+
   // A disk that takes minutes for a write cannot be simulated here, so the system calls are held up instead.
   test.for(['write', 'sync'] as const)('answers reads while a busy disk holds up every %s', async (call) => {
     await store.put(key, sourceOf('x'))
