@@ -5,6 +5,7 @@ import {
   open,
   readdir,
   readFile,
+  readlink,
   stat,
   symlink,
   truncate,
@@ -85,6 +86,21 @@ describe('a blob folder', () => {
       }
       expect(await write()).toMatchObject({ key })
     })
+  })
+
+  test.skipIf(process.platform !== 'linux')('closes a file that it cannot look at (needs /proc)', async () => {
+    await store.put(key, sourceOf('x'))
+    const another = fsBlobs({ directory })
+    const failed = vi.spyOn(await handlePrototype(), 'stat').mockRejectedValue(new Error('ESTALE'))
+    try {
+      await expect(another.stat(key)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    } finally {
+      failed.mockRestore()
+    }
+    const open = await Promise.all(
+      (await readdir('/proc/self/fd')).map((number) => readlink(`/proc/self/fd/${number}`).catch(() => '')),
+    )
+    expect(open.filter((path) => path.startsWith(directory))).toEqual([])
   })
 
   // A disk that takes minutes for a write cannot be simulated here, so the system calls are held up instead.

@@ -102,7 +102,10 @@ async function openFile(path: string, meanwhile?: (file: FileHandle) => void): P
     const file = await open(path, 'r')
     const looking = file.stat()
     meanwhile?.(file)
-    const stats = await looking
+    const stats = await looking.catch(async (error: unknown) => {
+      await file.close()
+      throw error
+    })
     if (stats.isFile()) return { file, stats }
     await file.close()
     return undefined
