@@ -72,8 +72,11 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       answer = await answerTo(facts, locate, mountPath)
       if (request.method === 'HEAD') answer.body = null
     } catch (error) {
-      answer = failure(facts, error)
+      answer = problemAnswer(told(facts, error), { accept: request.headers.get('accept'), requestId })
     }
+    const sent = answer.body
+    if (sent !== null && typeof sent === 'object' && 'source' in sent)
+      sent.onFailure = (error) => void told(facts, error)
     if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
     for (const name of ['link', 'vary'] as const)
       if (answer.headers[name] && headers[name]) headers[name] = `${answer.headers[name]}, ${headers[name]}`
@@ -239,8 +242,8 @@ function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: '
   throw new Problem('METHOD_NOT_ALLOWED', `${method} is not allowed here. Use ${allow}.`, { headers: { allow } })
 }
 
-/** Returns the error as a response; logs errors that are the service's own fault for the operator. */
-function failure({ service, request, requestId }: RequestFacts, error: unknown): ApiAnswer {
+/** Returns the error for the client; logs errors that are the service's own fault for the operator. */
+function told({ service, request, requestId }: RequestFacts, error: unknown): Problem {
   const problem = toProblem(error)
   const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
   if (isOurs && !request.signal.aborted) {
@@ -249,7 +252,7 @@ function failure({ service, request, requestId }: RequestFacts, error: unknown):
       'A request failed inside the service.',
     )
   }
-  return problemAnswer(problem, { accept: request.headers.get('accept'), requestId })
+  return problem
 }
 
 function incomingId(id: string | null): string | undefined {

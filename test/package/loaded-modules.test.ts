@@ -86,6 +86,10 @@ describe('what is loaded', () => {
     })
   }
 
+  test('by a started engine includes all that its jobs and webhooks need', () => {
+    expect(JSON.parse(run(fileURLToPath(fixture('late-loads.mjs'))))).toEqual({ status: 'SUCCEEDED', late: [] })
+  })
+
   test("for traces by 'stemwork/opentelemetry' is its API alone, which starts nothing", () => {
     expect(packagesOf(filesLoadedBy('stemwork/opentelemetry'))).toEqual(['@opentelemetry/api'])
   })

@@ -1,4 +1,4 @@
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -86,6 +86,24 @@ describe('outputs', () => {
       },
     })
   })
+
+  it.skipIf(process.platform === 'win32')(
+    'are not taken for missing when the disk does not answer (needs links)',
+    async () => {
+      const extra = { fileName: 'extra.bin', contentType: 'application/octet-stream', optional: true }
+      const order = orderTo('')
+      const stage: Stage = {
+        name: 'write',
+        // Every look at a file in it fails from now on, as on a broken disk.
+        run: async () => {
+          await rm(order.directory, { recursive: true })
+          await symlink(order.directory, order.directory)
+        },
+      }
+      const run = execute(workflowOf([stage], { extra }), order, quietly)
+      expect(await rejection(run)).toMatchObject({ code: 'ELOOP' })
+    },
+  )
 
   it('with the same file name do not collide', async () => {
     const outputs = {

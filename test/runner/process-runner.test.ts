@@ -275,6 +275,24 @@ describe('a child that dies', () => {
     expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
+  it('or that the system does not start ends the run with what to check, and the next order runs', async () => {
+    const runner = start()
+    const { execPath } = process
+    process.execPath = '/no/such/node'
+    try {
+      expect(await rejection(run(runner, orderTo('write')))).toMatchObject({
+        code: 'INTERNAL_ERROR',
+        reason: 'worker_lost',
+        retryable: true,
+        message: expect.stringContaining('could not start a process'),
+        cause: { message: expect.stringMatching(/ENOENT.*limit of processes/), cause: { code: 'ENOENT' } },
+      })
+    } finally {
+      process.execPath = execPath
+    }
+    expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
+  })
+
   it('because it runs out of memory ends the run as worker_lost, not retryable, with its last output', async () => {
     const error = await rejection(run(start({ nodeArguments: ['--max-old-space-size=40'] }), orderTo('grow')))
     expect(error).toMatchObject({

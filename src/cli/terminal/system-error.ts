@@ -1,4 +1,4 @@
-import { StemworkError } from '../../core/engine/errors.js'
+import { codeOf, StemworkError } from '../../core/engine/errors.js'
 
 type SystemError = NodeJS.ErrnoException & { address?: string; hostname?: string; port?: number }
 type Explanations = Record<string, ((facts: SystemError & { file: string }) => string) | undefined>
@@ -40,16 +40,15 @@ const ofFiles: Explanations = {
 
 /** A system error in words that say what to do, followed by the system's own message. */
 export function systemErrorText(error: SystemError): string {
-  const { code = '', syscall, path, message } = error
-  const said = (syscall === 'listen' || syscall === 'getaddrinfo' ? ofListening : ofFiles)[code]
+  const { syscall, path, message } = error
+  const said = (syscall === 'listen' || syscall === 'getaddrinfo' ? ofListening : ofFiles)[codeOf(error)]
   return said === undefined ? message : `${said({ ...error, file: path ?? 'a file' })} (${message})`
 }
 
 /** Explains work in a child process that failed for lack of space: its errors keep their code, but not their path. */
 export function fullDiskText(error: Error): string | undefined {
-  const { code, message } = error as SystemError
-  if (code !== 'ENOSPC' && code !== 'EDQUOT') return undefined
-  return `${isFull({ file: 'the files that are being written' })} (${message})`
+  if (!['ENOSPC', 'EDQUOT'].includes(codeOf(error))) return undefined
+  return `${isFull({ file: 'the files that are being written' })} (${error.message})`
 }
 
 /** The error's message for the user of a command; internal errors include their cause, as no log shows it. */

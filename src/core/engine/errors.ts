@@ -86,6 +86,15 @@ export class StemworkError extends Error {
   }
 }
 
+/** Node.js has no name for a full quota, only the system's number: of Linux, or of macOS. */
+const quotaCodes = ['Unknown system error -122', 'Unknown system error -69']
+
+/** The code of an error of the system or of a driver, such as `ENOSPC`. */
+export function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'an unknown error'
+  return quotaCodes.includes(code) ? 'EDQUOT' : code
+}
+
 /** Shorthand for the most common failure of a job: the client's file cannot be used. */
 export function badInput(reason: FailureReason, message: string, cause?: unknown): StemworkError {
   return new StemworkError('BAD_INPUT', message, { reason, cause })

@@ -120,7 +120,8 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
 }
 
 /** Uses no web stream, which would take 5 kB more for each of thousands of event streams. */
-async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemory, slot }: PacedBody): Promise<void> {
+async function sendPaced(response: ServerResponse, body: PacedBody): Promise<void> {
+  const { source, idleMs, reusesMemory, slot } = body
   const iterator = source[Symbol.asyncIterator]()
   // With an error, so that a truncated body does not look complete over HTTP/2.
   const stop = () => response.destroy(slot?.lost.reason as Error)
@@ -140,6 +141,7 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
       else if (!response.write(reusesMemory ? Buffer.from(next.value) : next.value)) await drained()
     if (!response.destroyed) response.end()
   } catch (error) {
+    body.onFailure?.(error)
     response.destroy(error instanceof Error ? error : undefined)
   } finally {
     slot?.lost.removeEventListener('abort', stop)

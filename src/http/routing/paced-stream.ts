@@ -15,9 +15,11 @@ export interface PacedBody {
   reusesMemory?: boolean
   /** The slot of the body, which ends early if the slot is lost, and releases it at its end. */
   slot?: TransferSlot
+  /** Called with the error of a source that fails. */
+  onFailure?(error: unknown): void
 }
 
-export function pacedStream({ source, idleMs, reusesMemory, slot }: PacedBody): ReadableStream<Uint8Array> {
+export function pacedStream({ source, idleMs, reusesMemory, slot, onFailure }: PacedBody): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()
   let timer: NodeJS.Timeout | undefined
   const release = async () => {
@@ -45,6 +47,7 @@ export function pacedStream({ source, idleMs, reusesMemory, slot }: PacedBody): 
           controller.enqueue(reusesMemory ? new Uint8Array(value) : value)
         } catch (error) {
           slot?.release()
+          onFailure?.(error)
           return controller.error(error)
         }
         timer = setTimeout(() => {

@@ -5,6 +5,7 @@ import {
   open,
   readdir,
   readFile,
+  readlink,
   stat,
   symlink,
   truncate,
@@ -59,6 +60,47 @@ describe('a blob folder', () => {
     } finally {
       write.mockRestore()
     }
+  })
+
+  describe.each(['put', 'putFile'] as const)('%s', (way) => {
+    const write = async () => {
+      const source = join(directory, 'made.wav')
+      await writeFile(source, 'RIFF and so on')
+      return way === 'put' ? await store.put(key, sourceOf('x')) : await store.putFile!(key, source)
+    }
+
+    test.each([
+      ['stat', 'EIO', /EIO/],
+      ['sync', 'EIO', /EIO.*Check the disk/],
+      ['sync', 'Unknown system error -122', /quota is used up/],
+    ] as const)('names a failed %s (%s) as a failure of the store', async (call, code, said) => {
+      const handle = await handlePrototype()
+      const failed = vi.spyOn(handle, call).mockImplementation(async () => {
+        failed.mockRestore()
+        throw Object.assign(new Error(`${code}: ${call}`), { code, syscall: call })
+      })
+      try {
+        await expect(write()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(said) })
+      } finally {
+        failed.mockRestore()
+      }
+      expect(await write()).toMatchObject({ key })
+    })
+  })
+
+  test.skipIf(process.platform !== 'linux')('closes a file that it cannot look at (needs /proc)', async () => {
+    await store.put(key, sourceOf('x'))
+    const another = fsBlobs({ directory })
+    const failed = vi.spyOn(await handlePrototype(), 'stat').mockRejectedValue(new Error('ESTALE'))
+    try {
+      await expect(another.stat(key)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    } finally {
+      failed.mockRestore()
+    }
+    const open = await Promise.all(
+      (await readdir('/proc/self/fd')).map((number) => readlink(`/proc/self/fd/${number}`).catch(() => '')),
+    )
+    expect(open.filter((path) => path.startsWith(directory))).toEqual([])
   })
 
   // A disk that takes minutes for a write cannot be simulated here, so the system calls are held up instead.

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { sampleJob } from '../../../src/contract/job-samples.js'
 import type { SqliteStores } from '../../../src/adapters/stores/sqlite/index.js'
 import { temporaryFolder } from '../../temporary-folder.js'
@@ -62,6 +62,27 @@ test('a write that the disk refuses is reported, and later ones are tried again'
   await expect(stores.jobs.create(sampleJob({ id: 'unlucky' }))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   failure = null
   await expect(stores.jobs.create(sampleJob({ id: 'lucky' }))).resolves.toMatchObject({ created: true })
+})
+
+test('a write after a failed sync survives a power cut, whatever the system has dropped', async () => {
+  const log = join(directory, 'jobs.db-wal')
+  failure = Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' })
+  await expect(stores.jobs.create(sampleJob({ id: 'dropped' }))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  failure = null
+  const dropped = fs.readFileSync(log)
+  await stores.jobs.create(sampleJob({ id: 'kept' }))
+
+  const after = fs.readFileSync(log)
+  // Nothing of the log that has stayed as it was at the failed sync is on the disk.
+  const same = after.findIndex((byte, at) => byte !== dropped[at])
+  after.fill(0, 0, same === -1 ? after.length : same)
+  const disk = join(directory, 'disk.db')
+  fs.copyFileSync(join(directory, 'jobs.db'), disk)
+  fs.writeFileSync(`${disk}-wal`, after)
+  const { sqliteStores } = await import('../../../src/adapters/stores/sqlite/index.js')
+  const found = sqliteStores({ path: disk })
+  onTestFinished(() => found.close())
+  expect(await found.jobs.get('kept')).toMatchObject({ id: 'kept' })
 })
 
 function turn(): Promise<void> {

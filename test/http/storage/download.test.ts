@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { memoryBlobs } from '../../../src/adapters/memory.js'
+import { storeUnavailable } from '../../../src/core/engine/errors.js'
+import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
+import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { decideRange } from '../../../src/http/storage/range.js'
 import { UrlSigner } from '../../../src/http/auth/signed-url.js'
 import { type JobJson, separated, type Service, serviceOfTest, startService } from '../harness.js'
@@ -116,6 +120,40 @@ test('a result whose file was lost is not refused as one that no job has', async
   await service.api(`/job/${lost.id}`, { method: 'DELETE' })
   expect(((await (await fetch(url)).json()) as { message: string }).message).toBe('There is no such file.')
 })
+
+test.each(['http', 'fetch'])(
+  'a file that the store cannot read to its end is told to the operator (%s)',
+  async (way) => {
+    const blobs = memoryBlobs()
+    const failing: BlobStore = {
+      ...blobs,
+      async get(key, options) {
+        const blob = await blobs.get(key, options)
+        if (!key.startsWith('results/')) return blob
+        const body = async function* () {
+          yield Buffer.from('abc')
+          throw storeUnavailable('Could not read a blob: the file system answered EIO.')
+        }
+        return blob && { ...blob, body: body() }
+      },
+    }
+    const logger = { ...silentLogger, error: vi.fn() }
+    const broken = await serviceOfTest({ blobs: failing, engine: { logger } })
+    const url = (await separated(broken, Buffer.from(content))).result?.vocals ?? ''
+    const answer = way === 'http' ? await fetch(url) : await broken.handler(new Request(url))
+    await expect(answer.text()).rejects.toThrow(/terminated|EIO/)
+    expect(logger.error.mock.calls).toEqual([
+      [
+        {
+          requestId: answer.headers.get('x-request-id'),
+          method: 'GET',
+          err: expect.objectContaining({ code: 'STORE_UNAVAILABLE' }),
+        },
+        'A request failed inside the service.',
+      ],
+    ])
+  },
+)
 
 describe('a link is refused with 403', () => {
   const forged = (change: (url: URL) => void) => {

@@ -1,11 +1,11 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
+import { codeOf, type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStat } from '../../../core/engine/ports/blob-store.js'
 import { modifiedAtOf } from './durable-file.js'
-import { codeOf, isAbsent, storageError } from './storage-error.js'
+import { isAbsent, storageError } from './storage-error.js'
 import { readTrailer } from './trailer.js'
 
 type OpenFile = { file: FileHandle; stats: Stats }
@@ -102,7 +102,10 @@ async function openFile(path: string, meanwhile?: (file: FileHandle) => void): P
     const file = await open(path, 'r')
     const looking = file.stat()
     meanwhile?.(file)
-    const stats = await looking
+    const stats = await looking.catch(async (error: unknown) => {
+      await file.close()
+      throw error
+    })
     if (stats.isFile()) return { file, stats }
     await file.close()
     return undefined

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { type FileHandle, link, lstat, open, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { codeOf } from '../../../core/engine/errors.js'
 import type { BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports/blob-store.js'
 import { putCopy } from '../../../core/engine/ports/put-copy.js'
 import { abortable } from '../shared/abortable-source.js'
@@ -11,7 +12,7 @@ import type { BlobFolder } from './blob-folder.js'
 import { changesOf, type DiskTurn } from './disk-turns.js'
 import { append, publish, sync } from './durable-file.js'
 import { makeFolder, removeEmptyFolders, temporaryName } from './folders.js'
-import { codeOf, isAbsent, storageError } from './storage-error.js'
+import { failureOf, isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer } from './trailer.js'
 
 /** Bytes of a write; smaller blobs are written at once. */
@@ -45,10 +46,13 @@ export function blobWrites(
         await sync(file, change)
         signal?.throwIfAborted()
       } catch (error) {
-        await file.close()
+        await file.close().catch(() => {})
         throw error
       }
-      const closing = closed(file)
+      // Some network file systems report a failed write only when the file is closed.
+      const closing = closed(file).catch((error: unknown) => {
+        throw storageError('write a blob', error)
+      })
       closing.catch(() => {})
       await publish(temporary, path, { key, ifAbsent, change })
       return folder.keep(path, await closing, { key, bytes, ...facts })
@@ -78,6 +82,8 @@ export function blobWrites(
                 signal?.throwIfAborted()
                 await publish(temporary, path, { key, ifAbsent: false, change })
               },
+            }).catch((error: unknown) => {
+              throw failureOf('write a blob', error)
             })
             return folder.keep(path, published, { key, bytes, ...facts })
           })

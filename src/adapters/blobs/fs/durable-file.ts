@@ -1,10 +1,11 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, link, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { codeOf } from '../../../core/engine/errors.js'
 import { alreadyExists, folderDeleted } from '../shared/write-refusals.js'
 import type { DiskTurn } from './disk-turns.js'
 import { syncFolder } from './folders.js'
-import { codeOf, isAbsent, storageError } from './storage-error.js'
+import { isAbsent, storageError } from './storage-error.js'
 
 export async function append(file: FileHandle, chunk: Uint8Array, change: DiskTurn, position?: number): Promise<void> {
   try {

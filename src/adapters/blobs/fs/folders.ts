@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, readdir, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { codeOf } from '../../../core/engine/errors.js'
 import type { DiskTurn } from './disk-turns.js'
-import { codeOf, isAbsent, storageError } from './storage-error.js'
+import { isAbsent, storageError } from './storage-error.js'
 
 /** Begins the names of temporary files; no key can contain it. */
 const temporaryMark = '~'

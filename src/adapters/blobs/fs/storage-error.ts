@@ -1,13 +1,15 @@
-import { type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
+import { codeOf, type StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 
 /** Describes a failed file operation for operators. Paths stay in the cause. */
 export function storageError(attempted: string, cause: unknown): StemworkError {
   const code = codeOf(cause)
-  return storeUnavailable(`Could not ${attempted}: ${explanations[code] ?? `the file system answered ${code}.`}`, {
-    retryable: true,
-    cause,
-    details: { code },
-  })
+  const explanation = explanations[code] ?? `the file system answered ${code}. Check the disk of the blob folder.`
+  return storeUnavailable(`Could not ${attempted}: ${explanation}`, { retryable: true, cause, details: { code } })
+}
+
+/** Like `storageError` for a failed call of the system; other errors, as of an abort, stay as they are. */
+export function failureOf(attempted: string, error: unknown): unknown {
+  return error instanceof Error && 'syscall' in error ? storageError(attempted, error) : error
 }
 
 const explanations: Record<string, string> = {
@@ -24,8 +26,4 @@ const explanations: Record<string, string> = {
 export function isAbsent(error: unknown): boolean {
   const code = codeOf(error)
   return code === 'ENOENT' || code === 'ENOTDIR'
-}
-
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'an unknown error'
 }

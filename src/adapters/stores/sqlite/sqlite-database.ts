@@ -1,7 +1,7 @@
 import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
-import { StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
+import { codeOf, StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
 import type { Logger } from '../../../core/engine/ports/logger.js'
 import { fillSearch } from './fill-search.js'
 import { migrations } from './schema.js'
@@ -45,7 +45,7 @@ export class SqliteDatabase {
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
       this.#migrate(path, logger)
       fillSearch(this.#database, logger)
-      this.#log = syncedFile(`${path}-wal`)
+      this.#log = syncedFile(`${path}-wal`, () => void this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)'))
     } catch (error) {
       this.#database.close()
       throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error, path)
@@ -178,7 +178,7 @@ function heldByAnother(path: string, cause: unknown): StemworkError {
 function storageError(cause: unknown, path?: string): StemworkError {
   if (StemworkError.is(cause)) return cause
   const code = codeOf(cause)
-  const said = explanations[code] ?? `The SQLite store failed with ${code}.`
+  const said = explanations[code] ?? `The SQLite store failed with ${code}. Check the disk of the job database.`
   return storeUnavailable(path === undefined ? said : `${said} (${path})`, {
     retryable: code !== 'SQLITE_CORRUPT' && code !== 'SQLITE_NOTADB',
     cause,
@@ -190,6 +190,8 @@ const notMade =
   'The job database cannot be made or opened: this process may not use its file or its folder. Check who owns them ' +
   'and whether they can be written, or name another path.'
 
+const isFull = 'The disk of the job database is full, or its quota used up. Free some space, then try again.'
+
 const fileInTheWay = 'The job database cannot be made: a file is where its folder should be. Name another path.'
 
 const explanations: Record<string, string> = {
@@ -199,15 +201,12 @@ const explanations: Record<string, string> = {
   ENOTDIR: fileInTheWay,
   EEXIST: fileInTheWay,
   EISDIR: 'The path of the job database is a folder. Name a file.',
-  ENOSPC: 'The disk of the job database is full. Free some space, then try again.',
-  SQLITE_FULL: 'The disk of the job database is full. Free some space, then try again.',
+  ENOSPC: isFull,
+  EDQUOT: isFull,
+  SQLITE_FULL: isFull,
   SQLITE_CORRUPT: 'The job database is damaged. Restore it from a backup, or move it away to begin a new one.',
   SQLITE_NOTADB: 'The file given for the job database is not a SQLite database. Name another file.',
   SQLITE_CANTOPEN:
     'The job database cannot be opened. Check that its folder exists and that the process may write there.',
   SQLITE_READONLY: 'The job database cannot be written. Check the permissions of its file and folder.',
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'an unknown error'
 }

@@ -7,14 +7,25 @@ const datasync = promisify(fdatasync)
 /**
  * A file that others write, and that is flushed to disk outside the event loop. Calls while the disk is busy share the
  * next sync.
+ *
+ * @param store stores in another way what was written. Called after a failed sync: the system may have dropped it and
+ * would not report that again.
  */
-export function syncedFile(path: string) {
+export function syncedFile(path: string, store: () => void) {
   // Windows syncs only files that were opened for writing.
   const descriptor = openSync(path, 'r+')
   syncName(path)
   let running: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
   let isClosed = false
+  let mayLack = false
+  const flush = async () => {
+    if (isClosed) return
+    if (mayLack) store()
+    mayLack = true
+    await datasync(descriptor)
+    mayLack = false
+  }
   return {
     /** Resolves once everything written before the call is on the disk. */
     sync(): Promise<void> {
@@ -23,7 +34,7 @@ export function syncedFile(path: string) {
         .catch(() => {})
         .then(() => {
           next = undefined
-          return (running = isClosed ? Promise.resolve() : datasync(descriptor))
+          return (running = flush())
         })
       return next
     },

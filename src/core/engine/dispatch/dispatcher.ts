@@ -77,7 +77,10 @@ export class Dispatcher {
 
   /** May be called again after a failure. */
   async start(): Promise<void> {
-    await Promise.all([this.#scratch.check(), this.#loadAttempt()])
+    // All code that jobs and webhooks need: Node.js never loads a file again that it once failed to load, for example
+    // because the process had no file descriptors left, or the package was being updated.
+    const loading = [this.#loadAttempt(), import('../fetch/guarded-fetch.js')]
+    await Promise.all([this.#scratch.check(), ...loading])
     this.#subscription = this.#subscribe()
     await this.#subscription
     this.#preemption.start()

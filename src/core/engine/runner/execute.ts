@@ -1,4 +1,3 @@
-import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalError, StemworkError } from '../errors.js'
 import { readableError } from '../job/error-text.js'
@@ -6,7 +5,7 @@ import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
 import { type StepClock, StepRun } from './execute-steps.js'
-import { outputFile } from './run-folder.js'
+import { factsOf, outputFile } from './run-folder.js'
 import { noCheckpoint, stageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
 import { publishFiles } from './step-files.js'
@@ -110,8 +109,7 @@ function startRun(workflow: Workflow, order: WorkOrder) {
     const outputs: [string, OutputFile][] = []
     for (const [name, { contentType, fileName, optional }] of Object.entries(declared)) {
       const path = outputPath(name)
-      // lstat: a link could publish a file from outside the run.
-      const stat = await lstat(path).catch(() => undefined)
+      const stat = await factsOf(path)
       const downloadName = downloadNames.get(name)
       if (stat?.isFile()) outputs.push([name, { path, bytes: stat.size, contentType, fileName, downloadName }])
       else if (!optional || stat) {

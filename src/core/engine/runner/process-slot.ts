@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { internalError, StemworkError } from '../errors.js'
+import { codeOf, internalError, StemworkError } from '../errors.js'
 import { installedScript } from '../package-files.js'
 import type { Logger } from '../ports/logger.js'
 import type { KeptStep, RunOptions, RunSteps, WorkResult } from '../ports/runner.js'
@@ -134,7 +134,7 @@ export class ProcessSlot {
         // The exit may arrive before the last message, which tells more about how the run ended.
         await once(child, 'close', { signal: AbortSignal.timeout(maxLastWordsMs) }).catch(() => {})
         if (detach.signal.aborted) return
-        const error = isReady ? workerLost(child, this.#stderr, cause) : startFailed(child, this.#stderr, cause)
+        const error = isReady ? workerLost(child, this.#stderr) : startFailed(child, this.#stderr, cause)
         logger.debug({ jobId, pid: child.pid, err: error }, 'a runner process ended during a run')
         reject(error)
       }
@@ -242,7 +242,7 @@ async function kill(child: ChildProcess): Promise<void> {
 /** Printed by V8 when its heap is full, and by `watchProcess` for other memory: a retry would fill it again. */
 const memoryFull = /FATAL ERROR:.*(heap|memory|invalid (array|table) (length|size))/i
 
-function workerLost(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
+function workerLost(child: ChildProcess, stderr: string): StemworkError {
   const isMemoryFull = memoryFull.test(stderr)
   const bySystem = child.signalCode === 'SIGKILL' ? ', perhaps from the system, for lack of memory' : ''
   const ending = child.signalCode ? `signal ${child.signalCode}${bySystem}` : `exit code ${child.exitCode}`
@@ -257,7 +257,7 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
       reason: 'worker_lost',
       retryable: !isMemoryFull,
       details: { exitCode: child.exitCode, signal: child.signalCode },
-      cause: cause ?? new Error(`the runner process ${child.pid} ended with ${ending}; ${endOf(stderr)}`),
+      cause: new Error(`the runner process ${child.pid} ended with ${ending}; ${endOf(stderr)}`),
     },
   )
 }
@@ -271,7 +271,8 @@ const outOfBundles =
  * killed may start later.
  */
 function startFailed(child: ChildProcess, stderr: string, cause: unknown): StemworkError {
-  if (cause !== undefined || child.exitCode === null) return workerLost(child, stderr, cause)
+  if (cause !== undefined) return notStarted(cause)
+  if (child.exitCode === null) return workerLost(child, stderr)
   return new StemworkError(
     'RUNNER_UNAVAILABLE',
     `The child process that runs jobs exited with code ${child.exitCode} while it was starting; the cause contains ` +
@@ -279,6 +280,18 @@ function startFailed(child: ChildProcess, stderr: string, cause: unknown): Stemw
       `bundle). ${outOfBundles} To give it arguments and environment variables, use createEngine({ child: { ` +
       'nodeArguments, environment } }).',
     { cause: new Error(`the runner process ${child.pid} ended with exit code ${child.exitCode}; ${endOf(stderr)}`) },
+  )
+}
+
+function notStarted(cause: unknown): StemworkError {
+  const text =
+    `The system started no process for the job (${codeOf(cause)}). Check the limit of processes (ulimit -u), the ` +
+    'memory, and that the folder in which this process was started is still there.'
+  return new StemworkError(
+    'INTERNAL_ERROR',
+    'The service could not start a process for the job. Submit it again; if it fails again, tell the operator the ' +
+      'job id.',
+    { reason: 'worker_lost', retryable: true, cause: new Error(text, { cause }) },
   )
 }
 

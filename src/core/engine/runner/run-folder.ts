@@ -1,4 +1,5 @@
-import { chmod, readdir, rm } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { chmod, lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** Name of an output's file in the run's folder. */
@@ -17,6 +18,14 @@ export function growingOutputFile(name: string, fileName: string): string {
 /** Name of the file with the peaks of a growing output so far, if the workflow writes them. */
 export function growingPeaksFile(name: string, fileName: string): string {
   return `${growingOutputFile(name, fileName)}.peaks`
+}
+
+/** The facts of a file that a run has made, if it has: of a link itself, because that may lead out of the run. */
+export async function factsOf(path: string): Promise<Stats | undefined> {
+  return await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    return undefined
+  })
 }
 
 /** Removes the folder of a run, or of all runs of a process, even if a program left read-only folders in it. */

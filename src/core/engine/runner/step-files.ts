@@ -1,9 +1,10 @@
-import { copyFile, constants, lstat } from 'node:fs/promises'
+import { copyFile, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalError, StemworkError } from '../errors.js'
 import { maxValueCharacters } from '../job/step.js'
 import type { InputFile, StepResult } from '../ports/runner.js'
 import type { RunContext, StepFile } from '../workflow/steps.js'
+import { factsOf } from './run-folder.js'
 
 /**
  * Publishes the files that a function returned as outputs. Copies them, because the files of a step must not change.
@@ -70,8 +71,7 @@ export async function asKept(name: string, made: unknown): Promise<StepResult> {
     )
   const kept: Record<string, InputFile> = {}
   for (const { name: file, path } of files.values()) {
-    // lstat: a link could publish a file from outside the run.
-    const facts = await lstat(path).catch(() => undefined)
+    const facts = await factsOf(path)
     if (!facts?.isFile()) throw wrongSteps(`The step "${name}" returned its file ${file}, but has not written it.`)
     kept[file] = { path, bytes: facts.size }
   }

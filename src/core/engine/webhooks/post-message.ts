@@ -65,7 +65,7 @@ async function post(
     data,
   })
   try {
-    // Loaded with the first message: many hosts send none.
+    // Loaded at the start of the engine: programs that only submit jobs need none of it.
     const { guardedFetch } = await import('../fetch/guarded-fetch.js')
     const now = await clock.time()
     const secrets = signingSecrets(app, application, options.webhooks.secret, now)

@@ -1,4 +1,4 @@
-import { internalError, StemworkError } from '../../errors.js'
+import { codeOf, internalError, StemworkError } from '../../errors.js'
 
 const fullCodes = ['ENOSPC', 'EDQUOT']
 /** Bounds the search, because chains of causes can be circular. */
@@ -25,6 +25,6 @@ export function fullDisk(error: unknown): Error | undefined {
   if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return undefined
   let cause = error
   for (let depth = 0; depth < maxDepth && cause instanceof Error; depth++, cause = cause.cause)
-    if (fullCodes.includes(String((cause as NodeJS.ErrnoException).code))) return cause
+    if (fullCodes.includes(codeOf(cause))) return cause
   return undefined
 }

@@ -3,6 +3,7 @@ import { copyFile, rm, truncate } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { badInput, type StemworkError, tooLarge } from '../../errors.js'
 import type { BlobStore } from '../../ports/blob-store.js'
+import { formOverheadBytes, unwrapMultipart } from '../../intake/form-file.js'
 
 /**
  * Writes an uploaded input to `path`. A client that uploads directly to the blob store may send a multipart form, which
@@ -27,8 +28,6 @@ export async function readUpload(
   }
   const blob = await blobs.get(key, { signal })
   if (!blob) throw missing()
-  // Loaded on demand: only hosts that accept uploads read forms.
-  const { formOverheadBytes, unwrapMultipart } = await import('../../intake/form-file.js')
   const limited = async function* () {
     let bytes = 0
     for await (const chunk of unwrapMultipart(blob.body)) {
