@@ -60,24 +60,30 @@ function readList(list: Buffer): AudioTags {
   for (let at = 0; at + 8 <= list.length;) {
     const bytes = list.readUInt32BE(at)
     if (bytes < 8 || at + bytes > list.length) break
-    const value = dataOf(list.subarray(at + 8, at + bytes))
-    if (value) addValue(tags, list.toString('latin1', at + 4, at + 8), value)
+    addValues(tags, list.toString('latin1', at + 4, at + 8), valuesOf(list.subarray(at + 8, at + bytes)))
     at += bytes
   }
   return tags
 }
 
-/** The content of the first `data` box, after its type and language. */
-function dataOf(item: Buffer): Buffer | undefined {
-  if (item.length < 16 || item.toString('latin1', 4, 8) !== 'data') return undefined
-  return item.subarray(16, Math.max(16, Math.min(item.readUInt32BE(0), item.length)))
+/** The contents of the `data` boxes, after their types and languages. */
+function valuesOf(item: Buffer): Buffer[] {
+  const values: Buffer[] = []
+  for (let at = 0; at + 16 <= item.length;) {
+    const end = at + item.readUInt32BE(at)
+    if (end < at + 16) break
+    if (item.toString('latin1', at + 4, at + 8) === 'data') values.push(item.subarray(at + 16, end))
+    at = end
+  }
+  return values
 }
 
-function addValue(tags: AudioTags, type: string, value: Buffer): void {
+function addValues(tags: AudioTags, type: string, values: readonly Buffer[]): void {
   const field = Object.hasOwn(fields, type) ? fields[type] : undefined
-  if (field) addText(tags, field, value.toString('utf8'))
-  if (type === 'covr') addCover(tags, value)
-  if (type === 'trkn' && value.length >= 4 && value.readUInt16BE(2) > 0) {
+  if (field) addText(tags, field, values.map((value) => value.toString('utf8')).join(', '))
+  if (type === 'covr') for (const value of values) addCover(tags, value)
+  const [value] = values
+  if (type === 'trkn' && value && value.length >= 4 && value.readUInt16BE(2) > 0) {
     const of = value.length >= 6 ? value.readUInt16BE(4) : 0
     addText(tags, 'track', `${value.readUInt16BE(2)}${of > 0 ? `/${of}` : ''}`)
   }
