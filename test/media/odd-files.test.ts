@@ -168,6 +168,25 @@ describe('FLAC', () => {
     ])
   })
 
+  it('has the speakers that a comment names', async () => {
+    const whole = await readFile(fixture('surround.flac'))
+    const masked = (mask: string) => {
+      const text = `WAVEFORMATEXTENSIBLE_CHANNEL_MASK=${mask}`
+      const comments = Buffer.from([0, 0, 0, 0, 1, 0, 0, 0, text.length, 0, 0, 0, ...Buffer.from(text)])
+      // After STREAMINFO.
+      return file(whole.subarray(0, 42), Buffer.from([4, 0, 0, comments.length]), comments, whole.subarray(42))
+    }
+    expect((await openAudio(await masked('0x13F'))).speakers).toBeUndefined()
+    expect((await openAudio(await masked('0x707'))).speakers).toEqual([
+      'left',
+      'right',
+      'centre',
+      'surroundCentre',
+      'surroundLeft',
+      'surroundRight',
+    ])
+  })
+
   it('in Ogg has the same scale as alone', async () => {
     const { channels } = await decode(fixture('stereo-flac.ogg'))
     const alone = await decode(fixture('stereo.flac'))
