@@ -151,6 +151,17 @@ describe('service/loudness', () => {
     expect(made.report.integratedLufs).toBeCloseTo(report.integratedLufs + Number(loud.details.gainDb), 1)
   })
 
+  it('measures what it writes: six channels at 96 kHz as the two channels at 48 kHz that MP3 can store', async () => {
+    const six = join(folder, 'wide.wav')
+    const some = planes.map((plane) => plane.subarray(0, 4 * rate))
+    await write(six, [some[0]!, some[1]!, some[1]!, some[0]!, some[1]!, some[0]!], 96_000, '24')
+    const given = await measured(six, { normalizeTo: -24, format: 'mp3' })
+    expect(given.report.channels).toBe(6)
+    const made = await measured(given.outputs.normalized!.path)
+    expect(made.report).toMatchObject({ channels: 2, sampleRate: 48_000 })
+    expect(made.report.integratedLufs).toBeCloseTo(-24, 1)
+  })
+
   it('says why silence and less than 400 ms have no loudness, and leaves them as they are', async () => {
     const silence = join(folder, 'silence.wav')
     await write(silence, [new Float32Array(2 * rate)], rate, '16')

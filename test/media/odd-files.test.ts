@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { id3Tag } from '../../src/core/media/tags/id3-writer.js'
 import { aiffFile, flacFile } from './plain-files.js'
 import { hasProgram, runProgram } from './programs.js'
 import { fixture } from './test-signal.js'
@@ -167,6 +168,25 @@ describe('FLAC', () => {
     ])
   })
 
+  it('has the speakers that a comment names', async () => {
+    const whole = await readFile(fixture('surround.flac'))
+    const masked = (mask: string) => {
+      const text = `WAVEFORMATEXTENSIBLE_CHANNEL_MASK=${mask}`
+      const comments = Buffer.from([0, 0, 0, 0, 1, 0, 0, 0, text.length, 0, 0, 0, ...Buffer.from(text)])
+      // After STREAMINFO.
+      return file(whole.subarray(0, 42), Buffer.from([4, 0, 0, comments.length]), comments, whole.subarray(42))
+    }
+    expect((await openAudio(await masked('0x13F'))).speakers).toBeUndefined()
+    expect((await openAudio(await masked('0x707'))).speakers).toEqual([
+      'left',
+      'right',
+      'centre',
+      'surroundCentre',
+      'surroundLeft',
+      'surroundRight',
+    ])
+  })
+
   it('in Ogg has the same scale as alone', async () => {
     const { channels } = await decode(fixture('stereo-flac.ogg'))
     const alone = await decode(fixture('stereo.flac'))
@@ -256,6 +276,21 @@ describe('the missing part', () => {
     const path = join(folder, 'padded.mp3')
     await runProgram('ffmpeg', ['-y', '-f', 'lavfi', '-i', 'sine=duration=1.237:r=8000', '-b:a', '64k', path])
     expect((await decode(path)).warnings).toEqual([])
+  })
+
+  it.each([0, 0x55])('of an MP3 that states no length is mentioned, in bytes of %i', async (value) => {
+    const song = await readFile(fixture('no-xing.mp3'))
+    const whole = await decode(await file(song))
+    const damaged = await decode(await file(Uint8Array.from(song).fill(value, 2000, 4000)))
+    expect(damaged.channels[0]!.length).toBeLessThan(whole.channels[0]!.length)
+    expect(damaged.warnings).toEqual([
+      expect.stringMatching(/^\d+ bytes in the middle of the MP3 file are no sound and were skipped; .* damaged/),
+    ])
+    // Tags between joined files are no damage, however long they are.
+    const large = id3Tag({ title: 'x'.repeat(300), cover: { contentType: 'image/png', bytes: new Uint8Array(99_999) } })
+    const old = Buffer.alloc(128)
+    old.write('TAG')
+    expect((await decode(await file(song, old, large, song, old))).warnings).toEqual([])
   })
 
   it('of an M4A whose middle is damaged is mentioned, unless an edit leaves it out', async () => {

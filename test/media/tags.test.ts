@@ -9,6 +9,7 @@ import { type AudioTags, maxCoverBytes } from '../../src/core/media/tags/audio-t
 import { id3Tag } from '../../src/core/media/tags/id3-writer.js'
 import { readTags } from '../../src/core/media/tags/read-tags.js'
 import { songName, songTags } from '../../src/core/media/tags/song-tags.js'
+import { flacTagBlocks } from '../../src/core/media/tags/vorbis-comment-writer.js'
 import { noise, readAudio } from '../separation/tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
@@ -100,6 +101,7 @@ describe.skipIf(!hasFfmpeg)('tags as ffmpeg writes them (skipped without ffmpeg)
     ['m4a', ['-movflags', '+faststart']],
     ['ogg', ['-c:a', 'libvorbis']],
     ['opus', ['-c:a', 'libopus']],
+    ['oga', ['-c:a', 'flac']],
     ['wav', []],
     ['aiff', ['-write_id3v2', '1']],
   ] as const)('are read from %s %j', async (extension, options) => {
@@ -125,6 +127,20 @@ describe.skipIf(!hasFfmpeg)('tags as ffmpeg writes them (skipped without ffmpeg)
   })
 })
 
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32LE(value)
+  return bytes
+}
+
+/** An Ogg page of segments of these lengths, without a checksum. */
+function pageOf(lengths: readonly number[], content: Uint8Array): Buffer {
+  const header = Buffer.alloc(27)
+  header.write('OggS')
+  header[26] = lengths.length
+  return Buffer.concat([header, Buffer.from(lengths), content])
+}
+
 describe('untrusted tags', () => {
   const read = async (content: Uint8Array) => {
     const path = join(folder, 'hostile')
@@ -146,8 +162,46 @@ describe('untrusted tags', () => {
       title: 'x',
       largeCoverBytes: large.length,
     })
+    const huge = new Uint8Array(10 * 1024 * 1024)
+    huge.set(cover)
+    expect(await read(id3Tag({ ...texts, cover: { contentType: 'image/png', bytes: huge } }))).toEqual({
+      ...texts,
+      date: '2019',
+      largeCoverBytes: huge.length,
+    })
     const page = Buffer.from('<html><script>')
     expect(await read(id3Tag({ title: 'x', cover: { contentType: 'image/png', bytes: page } }))).toEqual({ title: 'x' })
+  })
+
+  it('are found after a cover that lies on thousands of pages of an Ogg file', async () => {
+    const bytes = new Uint8Array(maxCoverBytes)
+    bytes.set(cover)
+    const [, picture] = flacTagBlocks({ title: 'x', cover: { contentType: 'image/png', bytes } })
+    const fields = [`METADATA_BLOCK_PICTURE=${Buffer.from(picture!.subarray(4)).toString('base64')}`, 'TITLE=x']
+    const comments = fields.map((field) => Buffer.concat([uint32(field.length), Buffer.from(field)]))
+    const packet = Buffer.concat([Buffer.from('OpusTags'), uint32(0), uint32(fields.length), ...comments])
+    // Sixteen segments of 255 bytes a page.
+    const pages: Buffer[] = []
+    for (let at = 0; at < packet.length; at += 4080) {
+      const part = packet.subarray(at, at + 4080)
+      const lengths = Array.from({ length: 16 }, (_, i) => Math.min(255, Math.max(0, part.length - 255 * i)))
+      pages.push(pageOf(lengths, part))
+    }
+    expect(pages.length).toBeGreaterThan(1000)
+    const found = await read(Buffer.concat([pageOf([8], Buffer.from('OpusHead')), ...pages]))
+    expect(found.title).toBe('x')
+    expect(found.cover?.bytes.length).toBe(bytes.length)
+  })
+
+  it('keep all artists of an MP4 file', async () => {
+    const box = (type: string, ...parts: Uint8Array[]) => {
+      const content = Buffer.concat(parts)
+      return Buffer.concat([uint32(8 + content.length).swap32(), Buffer.from(type, 'latin1'), content])
+    }
+    const data = (text: string) => box('data', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]), Buffer.from(text))
+    const list = box('ilst', box('\xa9ART', data('One'), data('Zwölf')))
+    const movie = box('moov', box('udta', box('meta', Buffer.alloc(4), list)))
+    expect(await read(Buffer.concat([box('ftyp', Buffer.from('M4A ')), movie]))).toEqual({ artist: 'One, Zwölf' })
   })
 
   it('are ignored if lengths are wrong, in all formats, and wherever a file is cut off', async () => {

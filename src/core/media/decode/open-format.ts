@@ -7,6 +7,7 @@ import { inWaveOrder, matroskaCodec } from './channel-order.js'
 import { type CodecLoader, openCodec, openLinks } from './codec-stream.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlac } from './flac/flac-reader.js'
+import { mp3Damage } from './mpeg/mp3-damage.js'
 import { mp3Links } from './mpeg/mp3-links.js'
 import { openMp4 } from './mp4/mp4-stream.js'
 import { openOgg } from './ogg/ogg-reader.js'
@@ -81,8 +82,10 @@ export async function openFormat(
     case 'mkv':
       return { stream: inWaveOrder(await decode(format), matroskaCodec(head.bytes)) }
     case 'mp3': {
-      const links = mp3Links(file.pieces({ from: head.position, pieceBytes: codecPieceBytes }))
-      return stating(await openLinks({ codec: 'mp3', load, format }, links), seconds)
+      const damage = mp3Damage()
+      const links = mp3Links(damage.watched(file.pieces({ from: head.position, pieceBytes: codecPieceBytes })))
+      const stream = await openLinks({ codec: 'mp3', load, format }, links)
+      return stating(withWarnings(stream, damage.warnings), seconds)
     }
     default:
       // The decoder would decode the video stream as sound.

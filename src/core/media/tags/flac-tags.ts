@@ -14,10 +14,16 @@ export async function readFlacTags(source: TagSource, position: number): Promise
     const type = header[0]! & 0x7f
     if (type === blockTypes.comments || type === blockTypes.picture) {
       const block = await source.tag(at + 4, length)
-      if (block && type === blockTypes.picture) readFlacPicture(tags, block)
-      if (block && type === blockTypes.comments) tags = mergedTags(tags, readVorbisComments(block))
+      if (block) tags = withFlacBlock(tags, header, block)
     }
     if (header[0]! & 0x80) return tags
     at += 4 + length
   }
+}
+
+/** The tags with those of a metadata block, whose header begins with its type. */
+export function withFlacBlock(tags: AudioTags, header: Buffer, content: Buffer): AudioTags {
+  const type = header[0]! & 0x7f
+  if (type === blockTypes.picture) readFlacPicture(tags, content)
+  return type === blockTypes.comments ? mergedTags(tags, readVorbisComments(content)) : tags
 }

@@ -44,24 +44,23 @@ async function findBox(source: TagSource, wanted: string, start: number, end: nu
 
 function readList(list: Buffer): AudioTags {
   const tags: AudioTags = {}
-  for (const { type, body, end } of childBoxes(list, 0, list.length)) {
-    const value = dataOf(list.subarray(body, end))
-    if (value) addValue(tags, type, value)
-  }
+  for (const { type, body, end } of childBoxes(list, 0, list.length))
+    addValues(tags, type, valuesOf(list.subarray(body, end)))
   return tags
 }
 
-/** The content of the first `data` box, after its type and language. */
-function dataOf(item: Buffer): Buffer | undefined {
-  if (item.length < 16 || item.toString('latin1', 4, 8) !== 'data') return undefined
-  return item.subarray(16, Math.max(16, Math.min(item.readUInt32BE(0), item.length)))
+/** The contents of the `data` boxes, after their types and languages. */
+function valuesOf(item: Buffer): Buffer[] {
+  const boxes = Array.from(childBoxes(item, 0, item.length)).filter(({ type }) => type === 'data')
+  return boxes.map(({ body, end }) => item.subarray(body + 8, end))
 }
 
-function addValue(tags: AudioTags, type: string, value: Buffer): void {
+function addValues(tags: AudioTags, type: string, values: readonly Buffer[]): void {
   const field = Object.hasOwn(fields, type) ? fields[type] : undefined
-  if (field) addText(tags, field, value.toString('utf8'))
-  if (type === 'covr') addCover(tags, value)
-  if (type === 'trkn' && value.length >= 4 && value.readUInt16BE(2) > 0) {
+  if (field) addText(tags, field, values.map((value) => value.toString('utf8')).join(', '))
+  if (type === 'covr') for (const value of values) addCover(tags, value)
+  const [value] = values
+  if (type === 'trkn' && value && value.length >= 4 && value.readUInt16BE(2) > 0) {
     const of = value.length >= 6 ? value.readUInt16BE(4) : 0
     addText(tags, 'track', `${value.readUInt16BE(2)}${of > 0 ? `/${of}` : ''}`)
   }

@@ -1,41 +1,40 @@
-import { packetsOf } from '../decode/ogg/ogg-pages.js'
+import { packetsOf, pagesIn } from '../decode/ogg/ogg-pages.js'
 import type { AudioTags } from './audio-tags.js'
-import type { TagSource } from './tag-source.js'
+import { withFlacBlock } from './flac-tags.js'
+import { maxTagBytes, type TagSource } from './tag-source.js'
 import { readVorbisComments } from './vorbis-comment-reader.js'
 
-const pageHeaderBytes = 27
-const maxPacketBytes = 8 * 1024 * 1024
-
-/** Reads the comments of Vorbis and Opus: the second packet of the first stream. */
+/** Reads the comments of Vorbis, Opus and FLAC: in the packets after the first one of the first stream. */
 export async function readOggTags(source: TagSource, position: number): Promise<AudioTags> {
-  const packet = await secondPacket(source, position)
-  const [opus, vorbis] = ['OpusTags', '\x03vorbis']
-  if (packet?.toString('latin1', 0, opus.length) === opus) return readVorbisComments(packet.subarray(opus.length))
-  if (packet?.toString('latin1', 0, vorbis.length) === vorbis) return readVorbisComments(packet.subarray(vorbis.length))
-  return {}
+  // All at once: some programs divide a cover among thousands of pages.
+  const packets = packetsIn(await source.read(position, maxTagBytes))
+  const isFlac = packets.next().value?.toString('latin1', 1, 5) === 'FLAC'
+  let tags: AudioTags = {}
+  for (const packet of packets) {
+    if (!isFlac) {
+      const start = ['OpusTags', '\x03vorbis'].find((each) => packet.toString('latin1', 0, each.length) === each)
+      return start === undefined ? {} : readVorbisComments(packet.subarray(start.length))
+    }
+    tags = withFlacBlock(tags, packet, packet.subarray(4))
+    // The last block, or audio.
+    if (!(packet[0]! < 0x80)) break
+  }
+  return tags
 }
 
-async function secondPacket(source: TagSource, position: number): Promise<Buffer | undefined> {
-  const parts: Uint8Array[] = []
-  let bytes = 0
-  let ended = 0
+/** The complete packets of the first stream. */
+function* packetsIn(bytes: Buffer): Generator<Buffer, undefined, undefined> {
+  let parts: Uint8Array[] = []
   let stream: number | undefined
-  for (let at = position; ;) {
-    const header = await source.header(at, pageHeaderBytes)
-    if (!header || header.toString('latin1', 0, 4) !== 'OggS') return undefined
-    const lengths = await source.read(at + pageHeaderBytes, header[26]!)
-    const start = at
-    at += lengths.reduce((sum, length) => sum + length, pageHeaderBytes + lengths.length)
-    const serial = header.readUInt32LE(14)
-    stream ??= serial
-    if (serial !== stream) continue
-    const { packets, isContinued } = packetsOf({ bytes: await source.read(start, at - start) })
+  for (const page of pagesIn(bytes)) {
+    stream ??= page.serial
+    if (page.serial !== stream) continue
+    const { packets, isContinued } = packetsOf(page)
     for (const [index, packet] of packets.entries()) {
-      if (ended === 1) parts.push(packet)
-      if (ended === 1 && (bytes += packet.length) > maxPacketBytes) return undefined
+      parts.push(packet)
       if (isContinued && index === packets.length - 1) continue
-      if (ended === 1) return Buffer.concat(parts)
-      ended++
+      yield Buffer.concat(parts)
+      parts = []
     }
   }
 }

@@ -1,8 +1,8 @@
 import type { FileHandle } from 'node:fs/promises'
 import { readInto } from '../decode/local-file.js'
 
-/** Longer tags are not read. */
-const maxTagBytes = 8 * 1024 * 1024
+/** Longer tags are not read. A cover that is too large to keep fits, so that the texts beside it are read. */
+export const maxTagBytes = 32 * 1024 * 1024
 /** Most boxes, chunks and blocks of a file that are read. */
 const maxHeaders = 1000
 
@@ -13,7 +13,7 @@ export function tagSource(file: FileHandle, bytes: number) {
   let headers = 0
   /** The bytes from `position` on: fewer at the end of the file. */
   const read = (position: number, length: number) =>
-    readInto(file, Buffer.alloc(Math.min(Math.max(length, 0), maxTagBytes)), position)
+    readInto(file, Buffer.alloc(Math.max(0, Math.min(length, maxTagBytes, bytes - position))), position)
   /** A tag of that length; `undefined` if it is too long or incomplete. */
   const tag = async (position: number, length: number) => {
     if (length > maxTagBytes) return undefined

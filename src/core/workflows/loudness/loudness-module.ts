@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { badInput } from '../../engine/errors.js'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
-import { formatTable } from '../../media/encode/output-format.js'
+import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import { type AudioSettings, withAllFormats } from '../audio-settings.js'
 import { openInput } from '../open-input.js'
@@ -25,14 +25,19 @@ export default function loudnessModule(settings: unknown): Workflow {
 
 async function run(context: StageContext<LoudnessParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {
   const { inputs, params, signal } = context
-  const { normalizeTo, picture } = params
-  const passes = normalizeTo === undefined ? 1 : 2
+  const { normalizeTo, picture, format = settings.format ?? '16' } = params
+  let passes = normalizeTo === undefined ? 1 : 2
   const open = (pass: number) =>
     openInput(context, inputs.inputUrl.path, settings.decoders, (fraction) =>
       context.progress((pass + fraction) / passes),
     )
 
   const stream = await open(0)
+  const { sampleRate, channelCount } = fitted(stream, format)
+  // A mix to two channels has another loudness, and a lower rate other peaks.
+  const isConverted =
+    normalizeTo !== undefined && (channelCount !== stream.channelCount || sampleRate !== stream.sampleRate)
+  if (isConverted) passes++
   const loudness = await measureLoudness(stream, signal)
   if (loudness.seconds === 0)
     throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
@@ -43,7 +48,12 @@ async function run(context: StageContext<LoudnessParams, 'inputUrl'>, settings: 
   }
   const warnings = [...(stream.warnings ?? []), ...silenceText(loudness)]
   if (normalizeTo !== undefined) {
-    const written = await writeNormalized(context, settings, { loudness, target: normalizeTo, open: () => open(1) })
+    const written = await writeNormalized(context, settings, {
+      loudness: isConverted ? await measureLoudness(fitted(await open(1), format), signal) : loudness,
+      target: normalizeTo,
+      stream: fitted(await open(passes - 1), format),
+      format,
+    })
     details.gainDb = Math.round(written.gainDb * 100) / 100
     details.clippedSamples = written.clippedSamples
     warnings.push(...written.warnings)
@@ -63,21 +73,30 @@ function silenceText({ integrated, seconds }: MeasuredLoudness): string[] {
     : ['Nothing in the audio is louder than -70 LUFS, so it has no integrated loudness.']
 }
 
-/** @param target in LUFS */
+/**
+ * @param loudness that of `stream`, which the format can store
+ * @param target in LUFS
+ */
 async function writeNormalized(
   context: StageContext<LoudnessParams, 'inputUrl'>,
   settings: AudioSettings,
-  { loudness, target, open }: { loudness: MeasuredLoudness; target: number; open(): Promise<AudioStream> },
+  {
+    loudness,
+    target,
+    stream,
+    format,
+  }: { loudness: MeasuredLoudness; target: number; stream: AudioStream; format: OutputFormat },
 ) {
   const { inputs, params, signal } = context
-  const { ceiling = usualCeiling, format = settings.format ?? '16', keepTags = settings.keepTags ?? true } = params
+  const { ceiling = usualCeiling, keepTags = settings.keepTags ?? true } = params
   const { gainDb, isLimitedByPeak } = normalization(loudness, target, ceiling)
   const tags = keepTags ? await songTags(inputs.inputUrl) : undefined
-  const { clippedSamples } = await writeAudio(
-    edited(fitted(await open(), format), { gainDb }),
-    context.outputPath('normalized'),
-    { format, tags: tags?.whole ?? {}, dither: true, signal },
-  )
+  const { clippedSamples } = await writeAudio(edited(stream, { gainDb }), context.outputPath('normalized'), {
+    format,
+    tags: tags?.whole ?? {},
+    dither: true,
+    signal,
+  })
   if (tags?.song !== undefined)
     context.downloadName('normalized', `${tags.song} (${target} LUFS).${formatTable[format].extension}`)
   const limitText =

@@ -153,7 +153,10 @@ function doubled<T extends Float32Array | Int8Array>(from: T, to: T): T {
   return to
 }
 
-/** The strongest contour near `centre`, as a distance from it. */
+/**
+ * The strongest contour near `centre`, as a distance from it, less one: the contours of a tone in tune peak one bin too
+ * high, so basic-pitch bends all notes by a third of a semitone (https://github.com/spotify/basic-pitch/issues/87).
+ */
 function bendOf(contours: Float32Array, centre: number): number {
   let best = -1
   let bend = 0
@@ -161,7 +164,7 @@ function bendOf(contours: Float32Array, centre: number): number {
     const strength = contours[i]! * bendWeights[i - centre + mostBend]!
     if (strength > best) {
       best = strength
-      bend = i - centre
+      bend = i - centre - 1
     }
   }
   return bend

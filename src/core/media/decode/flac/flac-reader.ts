@@ -1,11 +1,14 @@
+import { latin1 } from '../../bytes.js'
 import type { AudioStream } from '../../dsp/audio-stream.js'
 import { damagedFile } from '../damaged-file.js'
 import type { FileBytes } from '../file-bytes.js'
 import { type FlacMetadata, type FlacStreamInfo, readStreamInfo } from './flac-frame.js'
 import { decodeFrames, type FlacLosses } from './flac-stream.js'
 import { headerCount } from '../header-count.js'
+import { speakersOfMask } from '../pcm/wav-header.js'
 
 const readBytes = 64 * 1024
+const commentsType = 4
 
 /**
  * Opens native FLAC of up to 32 bits, decoded exactly: integers are divided by 2^(bits-1). Every frame is checked by
@@ -17,8 +20,14 @@ const readBytes = 64 * 1024
  * @throws StemworkError `BAD_INPUT`: `decode_failed` for a broken header or when no frame can be decoded
  */
 export async function openFlac(file: FileBytes, start: number): Promise<AudioStream> {
-  const { info, sampleCount, firstByte } = await readMetadata(file, start)
-  return openFlacPieces(file.pieces({ from: firstByte, pieceBytes: readBytes }), info, sampleCount, 'flac')
+  const { info, sampleCount, firstByte, mask } = await readMetadata(file, start)
+  const stream = await openFlacPieces(
+    file.pieces({ from: firstByte, pieceBytes: readBytes }),
+    info,
+    sampleCount,
+    'flac',
+  )
+  return mask === undefined ? stream : { ...stream, speakers: speakersOfMask(mask, stream.channelCount) }
 }
 
 /**
@@ -64,18 +73,31 @@ function lossText({ frames, samples }: FlacLosses, sampleRate: number): string |
   )
 }
 
-async function readMetadata(file: FileBytes, start: number): Promise<FlacMetadata & { firstByte: number }> {
+async function readMetadata(
+  file: FileBytes,
+  start: number,
+): Promise<FlacMetadata & { firstByte: number; mask?: number }> {
   const head = await file.read(start, 8 + 34)
   if (head.length < 42 || (head[4]! & 0x7f) !== 0) throw damagedFile("The FLAC file's header is missing or cut off.")
   const metadata = readStreamInfo(head.subarray(8))
   const count = headerCount('metadata blocks')
   let position = start + 4
+  let mask: number | undefined
   for (let isLast = false; !isLast;) {
     count()
     const block = await file.read(position, 4)
     if (block.length < 4) throw damagedFile('The FLAC file ends before its audio begins; it was cut off.')
     isLast = (block[0]! & 0x80) !== 0
-    position += 4 + ((block[1]! << 16) | (block[2]! << 8) | block[3]!)
+    const length = (block[1]! << 16) | (block[2]! << 8) | block[3]!
+    if ((block[0]! & 0x7f) === commentsType)
+      mask ??= maskOf(latin1(await file.read(position + 4, Math.min(length, readBytes))))
+    position += 4 + length
   }
-  return { ...metadata, firstByte: position }
+  return { ...metadata, firstByte: position, mask }
+}
+
+/** The speakers of layouts other than those of FLAC, as a comment states them: RFC 9639, 8.6.2. */
+function maskOf(comments: string): number | undefined {
+  const digits = /WAVEFORMATEXTENSIBLE_CHANNEL_MASK=0x([\da-f]{1,8})/i.exec(comments)?.[1]
+  return digits === undefined ? undefined : Number.parseInt(digits, 16)
 }

@@ -102,7 +102,7 @@ function readFormat(body: DataView, littleEndian: boolean): WavFormat {
   if (channelCount === 0 || channelCount > 255 || sampleRate === 0 || blockAlign === 0) {
     throw damagedFile(`The WAV file's header is damaged: ${channelCount} channels at ${sampleRate} Hz.`)
   }
-  const speakers = isExtensible ? speakersOf(body.getUint32(20, littleEndian), channelCount) : undefined
+  const speakers = isExtensible ? speakersOfMask(body.getUint32(20, littleEndian), channelCount) : undefined
   return { formatTag, channelCount, sampleRate, blockAlign, speakers }
 }
 
@@ -121,7 +121,8 @@ const maskSpeakers: readonly (Speaker | undefined)[] = [
   'surroundRight',
 ]
 
-function speakersOf(mask: number, channelCount: number): Speaker[] | undefined {
+/** Undefined if the mask does not name all channels. */
+export function speakersOfMask(mask: number, channelCount: number): Speaker[] | undefined {
   const speakers: Speaker[] = []
   for (let bit = 0; bit < maskSpeakers.length; bit++) {
     const speaker = maskSpeakers[bit]
