@@ -1,13 +1,14 @@
-import { packetsOf, pagesIn } from '../decode/ogg/ogg-pages.js'
 import type { AudioTags } from './audio-tags.js'
 import { withFlacBlock } from './flac-tags.js'
 import { maxTagBytes, type TagSource } from './tag-source.js'
 import { readVorbisComments } from './vorbis-comment-reader.js'
 
+const pageHeaderBytes = 27
+
 /** Reads the comments of Vorbis, Opus and FLAC: in the packets after the first one of the first stream. */
 export async function readOggTags(source: TagSource, position: number): Promise<AudioTags> {
   // All at once: some programs divide a cover among thousands of pages.
-  const packets = packetsIn(await source.read(position, maxTagBytes))
+  const packets = packetsOf(await source.read(position, maxTagBytes))
   const isFlac = packets.next().value?.toString('latin1', 1, 5) === 'FLAC'
   let tags: AudioTags = {}
   for (const packet of packets) {
@@ -23,16 +24,19 @@ export async function readOggTags(source: TagSource, position: number): Promise<
 }
 
 /** The complete packets of the first stream. */
-function* packetsIn(bytes: Buffer): Generator<Buffer, undefined, undefined> {
-  let parts: Uint8Array[] = []
-  let stream: number | undefined
-  for (const page of pagesIn(bytes)) {
-    stream ??= page.serial
-    if (page.serial !== stream) continue
-    const { packets, isContinued } = packetsOf(page)
-    for (const [index, packet] of packets.entries()) {
-      parts.push(packet)
-      if (isContinued && index === packets.length - 1) continue
+function* packetsOf(bytes: Buffer): Generator<Buffer, undefined, undefined> {
+  let parts: Buffer[] = []
+  const stream = bytes.subarray(14, 18)
+  for (let at = 0; at + pageHeaderBytes < bytes.length && bytes.toString('latin1', at, at + 4) === 'OggS';) {
+    const from = at + pageHeaderBytes + bytes[at + 26]!
+    const lengths = bytes.subarray(at + pageHeaderBytes, from)
+    const isOther = !bytes.subarray(at + 14, at + 18).equals(stream)
+    at = from
+    for (const length of lengths) {
+      if (!isOther) parts.push(bytes.subarray(at, at + length))
+      at += length
+      // A segment of less than 255 bytes ends a packet.
+      if (isOther || length === 255 || at > bytes.length) continue
       yield Buffer.concat(parts)
       parts = []
     }
