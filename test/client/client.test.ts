@@ -378,6 +378,28 @@ describe('behind a bad network the client', () => {
     },
   )
 
+  test('does not take a file for stored that the service still expects from a broken connection', async () => {
+    const path = /\/storage\/uploads\//
+    const front = await startFront(service.server.origin, [{ breaks: 'request, unnoticed by the service', path }])
+    const wait = globalThis.setTimeout
+    // The pause that the service asks for, in which it notices here.
+    const shortened = (then: (...values: unknown[]) => void, ms?: number, ...values: unknown[]) => {
+      if (ms === undefined || ms < 10_000 || ms >= 10_500) return wait(then, ms, ...values)
+      front.dropRequests()
+      return wait(then, 10, ...values)
+    }
+    const timers = vi.spyOn(globalThis, 'setTimeout').mockImplementation(shortened as typeof setTimeout)
+    const bytes = Buffer.alloc(1_000_000, 'song')
+    try {
+      const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 1000 })
+      const { downloadUrl } = await behind.upload(bytes)
+      expect(bytes.equals(Buffer.from(await (await fetch(downloadUrl)).arrayBuffer()))).toBe(true)
+    } finally {
+      timers.mockRestore()
+    }
+    expect(front.seen.filter((seen) => path.test(seen)).length).toBeGreaterThan(2)
+  })
+
   test('explains the answers of servers that are not the service, or refuse a file, or cannot reach it', async () => {
     const front = await startFront(service.server.origin, [
       { status: 413, path: /\/storage\/uploads\// },
