@@ -1,11 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ClientError, createClient, type Client } from '../../src/client/client.js'
 import { type Service, startService } from '../http/harness.js'
 import { startFront } from './front.js'
 
 const stems = 'service/stems-vocals-accompaniment'
+const mebibyte = 1024 ** 2
 const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 let service: Service
@@ -452,6 +457,28 @@ describe('behind a bad network the client', () => {
     const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 0 })
     for (const status of [303, 307])
       expect(await failure(behind.upload(Buffer.from('song')))).toMatchObject({ code: 'BAD_ANSWER', status })
+  })
+
+  test('does not keep a stream that it has sent', async () => {
+    const server = createServer((request, answer) => {
+      const { port } = server.address() as AddressInfo
+      request.resume().on('end', () => answer.end(JSON.stringify({ uploadUrl: `http://127.0.0.1:${port}/file` })))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    let kept = Infinity
+    const chunks = async function* () {
+      collectGarbage()
+      const before = process.memoryUsage().arrayBuffers
+      for (let sent = 0; sent < 128; sent++) yield Buffer.alloc(mebibyte)
+      collectGarbage()
+      kept = process.memoryUsage().arrayBuffers - before
+    }
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+    await createClient({ baseUrl }).upload(chunks())
+    expect(kept).toBeLessThan(64 * mebibyte)
   })
 
   test('waits until the date of Retry-After by the clock of the sender', async () => {
