@@ -125,17 +125,18 @@ function section(method, path, { summary, description, security, parameters, req
   const bodies = Object.entries(requestBody?.content ?? {}).map(
     ([type, { schema }]) => `${code(type)}: ${typeText(schema)}`,
   )
-  const { 200: usual, 201: made, 204: done, ...others } = responses
-  const success = usual ?? made ?? done
+  // Statuses are in ascending order.
+  const [status] = Object.keys(responses)
+  const { [status]: success, ...others } = responses
   const [[type, shown] = []] = Object.entries(success.content ?? {})
   const headers = Object.entries(success.headers ?? {}).map(
     ([name, { description: meaning }]) => ` ${code(name)}: ${meaning}`,
   )
   const rest = Object.entries(others)
-    .filter(([, { content }]) => content === undefined)
+    .filter(([status]) => Number(status) < 400)
     .map(([status, { description: meaning }]) => ` ${status}: ${meaning}`)
-  const errors = Object.entries(others).flatMap(([status, { description: meaning, content }]) =>
-    content === undefined
+  const errors = Object.entries(others).flatMap(([status, { description: meaning }]) =>
+    Number(status) < 400
       ? []
       : [...meaning.matchAll(/([A-Z_]+):/g)]
           .filter(([, name]) => !usualErrors.includes(name))
@@ -147,7 +148,7 @@ function section(method, path, { summary, description, security, parameters, req
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
     example('Request', requestBody?.content['application/json']),
-    `Returns: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : made ? 201 : 204}. ` +
+    `Returns: ${type === 'application/json' ? typeText(shown.schema) : type ? code(type) : status}. ` +
       `${success.description}${headers.join('')}${rest.join('')}`,
     example('Response', success.content?.['application/json']),
     errors.length > 0 && `Errors: ${errors.join(', ')}`,

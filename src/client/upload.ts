@@ -1,6 +1,6 @@
 import { answerError, ClientError, networkError } from './client-error.js'
 import type { Connection } from './connection.js'
-import { isWhole, type TransferOptions, type UploadSource } from './upload-source.js'
+import { isWhole, sizeOf, type TransferOptions, type UploadSource } from './upload-source.js'
 
 export interface UploadOptions extends TransferOptions {
   /**
@@ -33,6 +33,9 @@ export async function putFile(
   await (isWhole(source) ? connection.retrying(send, { isRepeatable: true, signal: options.signal }) : send())
 }
 
+/** Most bytes of a body for which a redirect is explained. */
+const shortBytes = 32 * 1024 ** 2
+
 /** Request that carries the bytes. */
 export interface SendTarget {
   method: 'PUT' | 'PATCH'
@@ -55,8 +58,11 @@ export async function sendBytes(
   const { streamedBody } = await import('./streamed-body.js')
   let failure: { error: unknown } | undefined
   const body = streamedBody(source, options, (error) => (failure = { error }))
-  // A followed redirect may become a GET of a page, which would look like success.
-  const request: RequestInit = { method, headers, signal: options.signal, redirect: 'manual', ...body }
+  // A followed redirect may become a GET of a page, which would look like success. Node's fetch keeps all of a body in
+  // memory, to send it again, unless redirects are errors and there is no window to ask for a password.
+  const isShort = isWhole(source) && sizeOf(source) <= shortBytes
+  const redirects: RequestInit = isShort ? { redirect: 'manual' } : { redirect: 'error', window: null }
+  const request: RequestInit = { method, headers, signal: options.signal, ...redirects, ...body }
   const response = await connection.once(url, request).catch((error) => {
     throw failure === undefined ? error : failure.error
   })

@@ -1,11 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ClientError, createClient, type Client } from '../../src/client/client.js'
 import { type Service, startService } from '../http/harness.js'
 import { startFront } from './front.js'
 
 const stems = 'service/stems-vocals-accompaniment'
+const mebibyte = 1024 ** 2
 const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 let service: Service
@@ -378,6 +383,28 @@ describe('behind a bad network the client', () => {
     },
   )
 
+  test('does not take a file for stored that the service still expects from a broken connection', async () => {
+    const path = /\/storage\/uploads\//
+    const front = await startFront(service.server.origin, [{ breaks: 'request, unnoticed by the service', path }])
+    const wait = globalThis.setTimeout
+    // The pause that the service asks for, in which it notices here.
+    const shortened = (then: (...values: unknown[]) => void, ms?: number, ...values: unknown[]) => {
+      if (ms === undefined || ms < 10_000 || ms >= 10_500) return wait(then, ms, ...values)
+      front.dropRequests()
+      return wait(then, 10, ...values)
+    }
+    const timers = vi.spyOn(globalThis, 'setTimeout').mockImplementation(shortened as typeof setTimeout)
+    const bytes = Buffer.alloc(1_000_000, 'song')
+    try {
+      const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 1000 })
+      const { downloadUrl } = await behind.upload(bytes)
+      expect(bytes.equals(Buffer.from(await (await fetch(downloadUrl)).arrayBuffer()))).toBe(true)
+    } finally {
+      timers.mockRestore()
+    }
+    expect(front.seen.filter((seen) => path.test(seen)).length).toBeGreaterThan(2)
+  })
+
   test('explains the answers of servers that are not the service, or refuse a file, or cannot reach it', async () => {
     const front = await startFront(service.server.origin, [
       { status: 413, path: /\/storage\/uploads\// },
@@ -430,6 +457,28 @@ describe('behind a bad network the client', () => {
     const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 0 })
     for (const status of [303, 307])
       expect(await failure(behind.upload(Buffer.from('song')))).toMatchObject({ code: 'BAD_ANSWER', status })
+  })
+
+  test('does not keep a stream that it has sent', async () => {
+    const server = createServer((request, answer) => {
+      const { port } = server.address() as AddressInfo
+      request.resume().on('end', () => answer.end(JSON.stringify({ uploadUrl: `http://127.0.0.1:${port}/file` })))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    let kept = Infinity
+    const chunks = async function* () {
+      collectGarbage()
+      const before = process.memoryUsage().arrayBuffers
+      for (let sent = 0; sent < 128; sent++) yield Buffer.alloc(mebibyte)
+      collectGarbage()
+      kept = process.memoryUsage().arrayBuffers - before
+    }
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+    await createClient({ baseUrl }).upload(chunks())
+    expect(kept).toBeLessThan(64 * mebibyte)
   })
 
   test('waits until the date of Retry-After by the clock of the sender', async () => {

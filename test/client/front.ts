@@ -1,4 +1,4 @@
-import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, request, type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
  */
 export type Mishap = { path?: RegExp } & (
   | { status: number; headers?: Record<string, string>; body?: string }
-  | { breaks: 'request' | 'before the answer' | 'answer' }
+  | { breaks: 'request' | 'request, unnoticed by the service' | 'before the answer' | 'answer' }
 )
 
 export interface Front {
@@ -16,29 +16,39 @@ export interface Front {
   /** Paths of the requests so far. */
   seen: string[]
   dropConnections(): void
+  /** The service notices the requests that broke unnoticed. */
+  dropRequests(): void
 }
 
 /** A proxy in front of the service that causes the given failures, one after another, until the test ends. */
 export async function startFront(origin: string, mishaps: Mishap[]): Promise<Front> {
   const seen: string[] = []
+  const unnoticed: ClientRequest[] = []
   const server = createServer((incoming, answer) => {
     const path = incoming.url ?? '/'
     seen.push(path)
     const index = mishaps.findIndex((mishap) => !mishap.path || mishap.path.test(path))
     const [mishap] = index >= 0 ? mishaps.splice(index, 1) : []
     if (mishap && 'status' in mishap) return answer.writeHead(mishap.status, mishap.headers).end(mishap.body)
-    pass(origin, incoming, answer, mishap?.breaks)
+    const onward = pass(origin, incoming, answer, mishap?.breaks)
+    if (mishap?.breaks === 'request, unnoticed by the service') unnoticed.push(onward)
+    else answer.on('close', () => onward.destroy())
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => (server.closeAllConnections(), void server.close()))
+  onTestFinished(() => {
+    for (const request of unnoticed) request.destroy()
+    server.closeAllConnections()
+    server.close()
+  })
   return {
     base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     seen,
     dropConnections: () => server.closeAllConnections(),
+    dropRequests: () => unnoticed.splice(0).forEach((request) => request.destroy()),
   }
 }
 
-function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse, breaks?: string): void {
+function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse, breaks?: string): ClientRequest {
   const onward = request(origin + incoming.url, { method: incoming.method, headers: incoming.headers }, (response) => {
     if (breaks === 'before the answer') {
       response.resume().on('end', () => answer.destroy())
@@ -52,7 +62,8 @@ function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse,
     response.pipe(answer)
   })
   onward.on('error', () => answer.destroy())
-  answer.on('close', () => onward.destroy())
-  if (breaks === 'request') incoming.once('data', (chunk: Buffer) => onward.write(chunk, () => incoming.destroy()))
+  if (breaks?.startsWith('request'))
+    incoming.once('data', (chunk: Buffer) => onward.write(chunk, () => incoming.destroy()))
   else incoming.pipe(onward)
+  return onward
 }

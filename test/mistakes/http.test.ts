@@ -37,6 +37,8 @@ const mistakes: RequestMistake[] = [
     says: [/"Basic".*raw value/],
   },
   { what: 'truncated JSON', body: '{"name":', says: [/not valid JSON: .*end of JSON/] },
+  { what: 'no body', body: '', says: [/has no body\. Send JSON/] },
+  { what: 'a body that is too large', body: ' '.repeat(300_000), says: [/at most 262144 bytes\. Send less/] },
   { what: 'a form', headers: { ...withKey, 'content-type': 'text/x' }, body: 'a=b', says: [/must be JSON.*"text\/x"/] },
   { what: 'no params', body: { workflow }, says: [/params: is missing: expected an object/] },
   { what: 'a list of jobs', body: [{ workflow }], says: [/body: must be an object, not a list/] },
@@ -59,6 +61,12 @@ const mistakes: RequestMistake[] = [
   { what: 'a prefix twice', path: '/v1/job', says: [/nothing at \/v1\/v1\/job/] },
   { what: 'another method', path: '/job', method: 'PUT', says: [/PUT is not allowed here\. Use GET/] },
   { what: 'a job that does not exist', path: '/job/123', says: [/no job with this id.*another application/] },
+  { what: 'a page number as a cursor', path: '/job?after=2', says: [/after: must be the cursor of a Link header/] },
+  {
+    what: 'words for a number',
+    path: '/job/1/peaks/vocals?length=all',
+    says: [/length: must be a whole number from 1 to 8192, not "all"/],
+  },
   { what: 'an unknown status', path: '/job?status=DONE', says: [/must be one of QUEUED.*not "DONE"/] },
 ]
 

@@ -21,7 +21,7 @@ const newBatchSchema = z
       .nullish()
       .describe('Where to send a signed message `batch.ended` when all jobs of the batch have ended.'),
     jobs: z
-      .array(newJobSchema.omit({ batchName: true }))
+      .array(newJobSchema.omit({ batchName: true }).meta({ id: 'NewBatchJob' }))
       .min(1)
       .max(mostJobs)
       .describe(`At most ${mostJobs}.`),

@@ -24,7 +24,7 @@ export const jobFilterSchema = z
       .describe('`next` of the previous response.'),
   })
   // For readers of the OpenAPI document: at least one filter, or all.
-  .meta({ id: 'JobFilter', if: { anyOf: decisive.map((name) => ({ required: [name] })) }, else: false })
+  .meta({ id: 'JobFilter', if: { anyOf: decisive.map((name) => ({ required: [name] })) }, else: { not: {} } })
 
 export const bulkReportSchema = z
   .object({

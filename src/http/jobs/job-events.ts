@@ -106,8 +106,9 @@ async function changeFrame(change: JobChange, call: KeyedCall): Promise<Uint8Arr
 }
 
 async function* frames(call: KeyedCall, job: JobRecord, signal: AbortSignal): Frames {
-  yield frame(`retry: ${reconnectMs}`)
   const { id } = job
+  // Not as a frame of its own, which some clients take for a message.
+  let retry = `retry: ${reconnectMs}\n`
   let shown = job
   let sent = ''
   let grown = ''
@@ -126,7 +127,8 @@ async function* frames(call: KeyedCall, job: JobRecord, signal: AbortSignal): Fr
     }
     sent = text
     ended = isTerminal(shown)
-    yield frame(`${ended ? `id: ${lastEventId}\n` : ''}event: job\ndata: ${text}`)
+    yield frame(`${retry}${ended ? `id: ${lastEventId}\n` : ''}event: job\ndata: ${text}`)
+    retry = ''
     const growing = JSON.stringify(await growingResults(call, shown))
     if (growing === '{}' || growing === grown) continue
     grown = growing

@@ -8,7 +8,8 @@ import { invalidField, Problem } from '../routing/problem.js'
 import { jobQueryOf, queryFilters } from './filter-params.js'
 import { jobView } from './job-view.js'
 
-const whole = (min: number, max: number) =>
+/** A whole number as a query parameter. */
+export const wholeNumber = (min: number, max: number) =>
   z.preprocess(
     (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
     z
@@ -19,8 +20,8 @@ const whole = (min: number, max: number) =>
   )
 
 export const pageQuerySchema = z.strictObject({
-  page: whole(0, 999_999_999).describe('Page, from 0.').meta({ default: 0 }),
-  size: whole(1, 100).describe('Rows of a page.').meta({ default: 100 }),
+  page: wholeNumber(0, 999_999_999).describe('Page, from 0.').meta({ default: 0 }),
+  size: wholeNumber(1, 100).describe('Rows of a page.').meta({ default: 100 }),
 })
 
 /** Description of the `Link` header of a list. */
@@ -35,7 +36,7 @@ export const jobListQuerySchema = pageQuerySchema.extend({
   ...queryFilters,
   after: z
     .string()
-    .regex(cursorForm, 'must be a job id')
+    .regex(cursorForm, 'must be the cursor of a Link header, or the id of a job')
     .optional()
     .describe(
       'Only jobs that come after this one in the list: a cursor that new jobs do not shift. The Link header ' +

@@ -5,7 +5,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { createJob, idempotencyHeader, newJobProblems } from './create-job.js'
 import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
-import { jobListQuerySchema, listJobs, nextPageWords } from './job-list.js'
+import { jobListQuerySchema, listJobs, nextPageWords, wholeNumber } from './job-list.js'
 import { jobView, pendingJobView } from './job-view.js'
 import { answerGrowing, answerGrowingPeaks } from './growing-result.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
@@ -15,13 +15,7 @@ import { jobIdSchema, jobStatusViewSchema, jobViewSchema, newJobSchema, peaksSch
 import { mostCounted } from '../../core/engine/ports/job-store.js'
 
 const peaksQuerySchema = z.strictObject({
-  length: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(8192)
-    .optional()
-    .describe('Most entries to return; neighbours are merged. Default: all, at most 8,192.'),
+  length: wholeNumber(1, 8192).describe('Most entries to return; neighbours are merged. Default: all, at most 8,192.'),
 })
 
 const eventSchema = z.strictObject({

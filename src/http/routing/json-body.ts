@@ -39,12 +39,13 @@ const usualEntries = 256
  * any valid body.
  */
 export function parseJson(bytes: Uint8Array, paramsBytes: number, otherEntries = usualEntries): unknown {
+  if (bytes.byteLength === 0) throw new Problem('BAD_INPUT', 'The request has no body. Send JSON, at least {}.')
   refuseManyEntries(bytes, paramsBytes, otherEntries)
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
-    throw new Problem('BAD_INPUT', 'The body is not valid UTF-8.', { cause: error })
+    throw new Problem('BAD_INPUT', 'The body is not valid UTF-8. Encode the JSON as UTF-8.', { cause: error })
   }
   let value: unknown
   try {
@@ -99,9 +100,13 @@ function boundedBytes(parsed: object, jsonBytes: number): Uint8Array {
 }
 
 function tooLarge(jsonBytes: number): Problem {
-  return new Problem('TOO_LARGE', `A JSON body may have at most ${jsonBytes} bytes.`, {
-    headers: { connection: 'close' },
-  })
+  return new Problem(
+    'TOO_LARGE',
+    `A JSON body may have at most ${jsonBytes} bytes. Send less, or in several requests.`,
+    {
+      headers: { connection: 'close' },
+    },
+  )
 }
 
 async function bytesOf({ body, caller, request, service }: Call): Promise<Uint8Array> {

@@ -12,8 +12,8 @@ export type Access = 'key' | 'link' | 'open'
 
 export interface AnswerDescription {
   description: string
-  /** For a response without a body. Default: 200. */
-  status?: 201 | 204
+  /** For a response without a body. */
+  status?: 200 | 201 | 204
   schema?: z.ZodType
   contentType?: string
   headers?: Record<string, string>

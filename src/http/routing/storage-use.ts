@@ -2,7 +2,7 @@ import { uploadsPrefix } from '../../core/engine/job/blob-keys.js'
 import { rested, type Turn } from '../../core/engine/limits/rested.js'
 import { Shares } from '../../core/engine/limits/shares.js'
 import type { HttpEngine } from '../http-engine.js'
-import { conflict, Problem, rateLimited } from './problem.js'
+import { Problem, rateLimited } from './problem.js'
 
 export interface StorageLimits {
   /** Bytes of uploads and results that an application may keep; false: no limit. */
@@ -85,8 +85,8 @@ export class StorageUse {
    * Begins an upload, which the caller must end.
    *
    * @param announced bytes that the request announces.
-   * @throws Problem `CONFLICT` if an upload to the same key is in progress, `RATE_LIMITED` if too many of the
-   * application are, `STORAGE_FULL` if it would not fit.
+   * @throws Problem `RATE_LIMITED` if an upload to the same key is in progress, or too many of the application are,
+   * `STORAGE_FULL` if it would not fit.
    */
   async begin(app: string, key: string, announced: number): Promise<UploadSlot> {
     const account = this.#account(app)
@@ -221,9 +221,11 @@ function storageFull(maxBytes: number): Problem {
 }
 
 function beingWritten(): Problem {
-  return conflict(
+  // Not a conflict, which would mean that a file is stored: the other may be a broken request of the same client.
+  return rateLimited(
     'Another request is uploading with this link, and a link accepts one at a time. Wait for its response, or get ' +
       'a new ticket from GET /upload.',
+    10,
   )
 }
 

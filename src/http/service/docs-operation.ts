@@ -68,9 +68,10 @@ function fieldTable(schema: unknown, schemas: Schemas): string {
 }
 
 function answers(responses: Operation['responses']): string {
-  const { 200: usual, 201: made, 204: done, ...others } = responses
-  const success = usual ?? made ?? done
-  const [[type, shown] = [made ? '201' : '204', undefined]] = Object.entries(success?.content ?? {})
+  // Statuses are in ascending order.
+  const [status = ''] = Object.keys(responses)
+  const { [status]: success, ...others } = responses
+  const [[type, shown] = [status, undefined]] = Object.entries(success?.content ?? {})
   const hasExample = type === 'application/json' && shown !== undefined
   const example = hasExample
     ? block(JSON.stringify(shown.example, null, 2), 'Example of the response')

@@ -76,10 +76,10 @@ export function openApiDocument(routes: readonly Route[], workflows: Described):
   }
 }
 
-/** Describes the params of a new job: those of each workflow here, or any object, for workflows that describe none. */
+/** Describes the params of new jobs: those of each workflow here, or any object, for workflows that describe none. */
 function describeParams(schemas: Record<string, JsonObject>, workflows: Described): void {
-  const newJob = schemas.NewJob as { properties: Record<string, JsonObject> } | undefined
-  if (!newJob) return
+  const newJobs = [schemas.NewJob, schemas.NewBatchJob].filter((schema) => schema !== undefined)
+  if (newJobs.length === 0) return
   const known = workflows
     .filter(({ params }) => params.properties !== undefined)
     .map(({ id, params: { $schema: _dialect, ...params } }) => {
@@ -88,7 +88,8 @@ function describeParams(schemas: Record<string, JsonObject>, workflows: Describe
       schemas[name] = { ...params, description: `The params of ${id}.`, examples: [exampleOf(params, schemas)] }
       return { $ref: `#/components/schemas/${name}` }
     })
-  newJob.properties.params = { description: 'The params of the workflow.', anyOf: [...known, { type: 'object' }] }
+  for (const { properties } of newJobs as { properties: JsonObject }[])
+    properties.params = { description: 'The params of the workflow.', anyOf: [...known, { type: 'object' }] }
 }
 
 /** Adds examples of the JSON in requests and in successful responses. */
@@ -111,8 +112,15 @@ function offered(example: unknown, schemas: Record<string, JsonObject>, workflow
   return Object.fromEntries(Object.entries(example).map(([name, value]) => [name, offered(value, schemas, workflows)]))
 }
 
+/** Bytes, by the keyword from which generated clients know that a body is no text. */
+const file = { type: 'string', format: 'binary' }
+
 function operation(route: Route, schemas: Components): Operation {
-  const { answer } = route
+  const { answer, otherAnswers = {} } = route
+  const { contentType = 'application/json' } = answer
+  const bytes = contentType.startsWith('text/') ? { type: 'string' } : file
+  const schema = answer.schema ? schemas.use(answer.schema, 'output') : bytes
+  const content = answer.status === undefined ? { content: { [contentType]: { schema } } } : {}
   return {
     operationId: route.operation,
     summary: route.summary,
@@ -124,16 +132,13 @@ function operation(route: Route, schemas: Components): Operation {
       [answer.status ?? 200]: {
         description: answer.description,
         ...(answer.headers && { headers: responseHeaders(answer.headers) }),
-        ...(answer.status === undefined && {
-          content: {
-            [answer.contentType ?? 'application/json']: {
-              schema: answer.schema ? schemas.use(answer.schema, 'output') : {},
-            },
-          },
-        }),
+        ...content,
       },
       ...Object.fromEntries(
-        Object.entries(route.otherAnswers ?? {}).map(([status, description]) => [status, { description }]),
+        Object.entries(otherAnswers).map(([status, description]) => [
+          status,
+          { description, ...(status === '206' && content) },
+        ]),
       ),
       ...problemResponses(route, schemas),
     },
@@ -187,7 +192,6 @@ function requestBody(route: Route, schemas: Components): Pick<Operation, 'reques
       requestBody: { required: true, content: { 'application/json': { schema: schemas.use(route.body, 'input') } } },
     }
   if (!route.rawBody) return undefined
-  const file = { type: 'string', contentMediaType: 'application/octet-stream' }
   const form = { type: 'object', required: ['filedata'], properties: { filedata: file } }
   return {
     requestBody: {

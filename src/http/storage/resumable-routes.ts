@@ -18,6 +18,8 @@ const protocolHeaders = {
     required: true,
   },
 } as const
+const offsetHeader = { 'Upload-Offset': 'Bytes stored so far.' }
+const downloadHeader = { 'Download-Url': 'What a job takes as its input once the file is complete.' }
 const wholeNumber = { type: 'string', pattern: '^(0|[1-9][0-9]{0,14})$' }
 const problems: readonly ProblemCode[] = ['BAD_INPUT', 'NOT_FOUND', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED']
 const shared = {
@@ -37,15 +39,18 @@ export const resumableRoutes = [
     operation: 'createResumableUpload',
     summary: 'Start a resumable upload',
     description:
-      'tus 1.0 (https://tus.io) with the extensions creation, creation-with-upload, termination and expiration. ' +
-      '`Location` is where to send the file with PATCH, `Download-Url` what a job takes as its input afterwards.',
+      'tus 1.0 (https://tus.io) with the extensions creation, creation-with-upload, termination and expiration.',
     requestHeaders: {
       ...protocolHeaders,
       'Upload-Length': { description: 'Bytes of the whole file.', schema: wholeNumber, required: true },
     },
     rawBody: ['application/offset+octet-stream'],
     isBodyOptional: true,
-    answer: { description: 'The upload was started.', status: 201 },
+    answer: {
+      description: 'The upload was started.',
+      status: 201,
+      headers: { Location: 'Where to send the file with PATCH.', ...downloadHeader },
+    },
     problems: [...problems, 'TOO_LARGE', 'RATE_LIMITED', 'STORAGE_FULL'],
     handle: (call) => answer(call, undefined),
   }),
@@ -54,9 +59,13 @@ export const resumableRoutes = [
     route: 'GET /upload/resumable/:id',
     operation: 'getResumableUpload',
     summary: 'Get the progress of an upload',
-    description: 'The protocol uses HEAD; the answer is in the headers `Upload-Offset` and `Upload-Length`.',
+    description: 'The protocol uses HEAD; the answer is in the headers.',
     requestHeaders: protocolHeaders,
-    answer: { description: 'The number of bytes stored so far.' },
+    answer: {
+      description: 'The number of bytes stored so far.',
+      status: 200,
+      headers: { ...offsetHeader, 'Upload-Length': 'Bytes of the whole file.', ...downloadHeader },
+    },
     problems,
     handle: (call, { params }) => answer(call, params.id),
   }),
@@ -76,7 +85,7 @@ export const resumableRoutes = [
       },
     },
     rawBody: ['application/offset+octet-stream'],
-    answer: { description: 'The bytes are stored.', status: 204 },
+    answer: { description: 'The bytes are stored.', status: 204, headers: offsetHeader },
     problems: [...problems, 'TOO_LARGE', 'RATE_LIMITED', 'STORAGE_FULL'],
     handle: (call, { params }) => answer(call, params.id),
   }),

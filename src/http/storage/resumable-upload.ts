@@ -65,7 +65,7 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
   if (response.status >= 400) {
     // Clients that keep sending would not see the answer.
     await call.body.discard(options.limits.discardBytes)
-    throw protocolProblem(response.status, headers, refusal, (await response.text()).trim())
+    throw protocolProblem(response.status, headers, refusal, await response.text())
   }
   if (usedId !== undefined && response.status < 300 && (isNew || call.request.method === 'HEAD')) {
     const { inputSeconds: seconds } = options.links
@@ -82,7 +82,7 @@ function protocolProblem(
   refusal: Problem | undefined,
   said: string,
 ): Problem {
-  return new Problem(refusal?.code ?? codeOf(status), refusal?.message ?? said, {
+  return new Problem(refusal?.code ?? codeOf(status), refusal?.message ?? brokenProtocol(said), {
     reason: refusal?.reason,
     headers: { ...headers, ...refusal?.headers, ...(status === 412 ? { 'tus-version': '1.0.0' } : {}) },
     cause: refusal?.cause,
@@ -95,7 +95,8 @@ function protocolRequest(call: KeyedCall, resumablePath: string): Request {
   const headers = new Headers()
   for (const name of passedOn) {
     const value = given.get(name)
-    if (value !== null) headers.set(name, value)
+    // tuspy sends empty metadata, which the library would refuse.
+    if (value) headers.set(name, value)
   }
   const url = `http://localhost${resumablePath}/upload`
   if (method !== 'POST' && method !== 'PATCH')
@@ -150,7 +151,12 @@ function asProblem(error: Error | { status_code: number; body: string }, tooLarg
   if (status === 404) return noSuchUpload()
   if (status === 410) return uploadOver()
   if (status === 409) return otherOffset()
-  return new Problem(codeOf(status), `The request is not one of tus 1.0: ${body.trim()}.`)
+  return new Problem(codeOf(status), brokenProtocol(body))
+}
+
+function brokenProtocol(said: string): string {
+  const why = said.trim().replace(/\.$/, '')
+  return `The request is not one of tus 1.0: ${why}. Use a client of https://tus.io, without further extensions.`
 }
 
 function codeOf(status: number): ProblemCode {

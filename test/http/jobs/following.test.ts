@@ -122,6 +122,18 @@ describe('server-sent events', () => {
     expect([...progress].sort((a, b) => a - b)).toEqual(progress)
   })
 
+  test('begin with an event: clients such as httpx-sse take a lone `retry` for a message without data', async () => {
+    const { body } = await createHeld()
+    service.release()
+    const streams = [await service.api(`/job/${body.id}/events`), await service.api('/job/events')]
+    for (const [index, first] of ['job', 'ready'].entries()) {
+      const reader = streams[index]!.body!.pipeThrough(new TextDecoderStream()).getReader()
+      const { value } = await reader.read()
+      await reader.cancel()
+      expect(value).toMatch(new RegExp(`^retry: 2000\\n(id: end\\n)?event: ${first}\\ndata: \\{`))
+    }
+  })
+
   test('end with `deleted` when the job goes away', async () => {
     const { body } = await createHeld()
     const answer = await service.api(`/job/${body.id}/events`)

@@ -15,14 +15,16 @@ import { consoleRoutes } from '../../../src/http/service/console.js'
 import { jobViewSchema, newJobSchema } from '../../../src/http/schemas.js'
 import { pollJob, type Service, serviceOfTest, startService } from '../harness.js'
 
-const described = allRoutes({ docs: true, console: true, manageKeys: true, live: true }).filter(
+const described = allRoutes({ docs: true, console: true, manageKeys: true, resumableUploads: true, live: true }).filter(
   (route) => !consoleRoutes.includes(route),
 )
 let service: Service
 let document: OpenApiDocument
 let operations: [path: string, method: string, operation: Operation][]
 beforeAll(async () => {
-  service = await startService({ http: { console: true, manageKeys: true, live: { separate: liveService() } } })
+  service = await startService({
+    http: { console: true, manageKeys: true, resumableUploads: true, live: { separate: liveService() } },
+  })
   document = (await (await fetch(`${service.base}/openapi.json`)).json()) as OpenApiDocument
   operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
@@ -64,7 +66,7 @@ test('the document states what is refused: missing params, unknown fields, missi
   expect(parameter('listJobs', 'size')?.required).toBe(false)
   expect(parameter('createJob', 'Idempotency-Key')?.schema).toMatchObject({ maxLength: 255, pattern: '^[!-~]+$' })
   const { JobFilter: filter, NewWebhookSecret: secret } = document.components.schemas
-  expect(filter).toMatchObject({ additionalProperties: false, else: false })
+  expect(filter).toMatchObject({ additionalProperties: false, else: { not: {} } })
   expect(filter?.if).toMatchObject({ anyOf: expect.arrayContaining([{ required: ['all'] }]) })
   expect(JSON.stringify(secret)).toContain('^whsec_')
 })
@@ -150,6 +152,50 @@ test('every path parameter is declared', () => {
       .map((parameter) => parameter.name)
     expect(declared).toEqual(Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name))
   }
+})
+
+test('generated clients know what every body is: files are bytes, parts of them too, texts are texts', () => {
+  const bodies = operations.flatMap(([, , { operationId, requestBody, responses }]) =>
+    [requestBody, responses[200], responses[206]].flatMap((body) =>
+      Object.entries(body?.content ?? {}).map(([type, { schema }]) => ({ operationId, type, schema })),
+    ),
+  )
+  expect(bodies.filter(({ schema }) => Object.keys(schema).length === 0)).toEqual([])
+  const isBytes = ({ type }: { type: string }) => /octet-stream|zip/.test(type)
+  for (const { schema } of bodies.filter(isBytes)) expect(schema).toEqual({ type: 'string', format: 'binary' })
+  expect(bodies.filter(isBytes).map(({ operationId }) => operationId)).toEqual([
+    'uploadFile',
+    'downloadFile',
+    'downloadFile',
+    'createResumableUpload',
+    'continueResumableUpload',
+    'downloadArchive',
+    'getGrowingResult',
+    'getGrowingResult',
+    'getGrowingPeaks',
+    'getGrowingPeaks',
+  ])
+  for (const { schema } of bodies.filter(({ type }) => type.startsWith('text/'))) expect(schema.type).toBe('string')
+})
+
+test('the answers of the resumable upload are in its headers, and have no body', () => {
+  const headersOf = (method: string, status: number) => {
+    const path = method === 'post' ? '/upload/resumable' : '/upload/resumable/{id}'
+    const answer = document.paths[path]?.[method]?.responses[status]
+    expect(answer?.content).toBeUndefined()
+    return Object.keys(answer?.headers ?? {})
+  }
+  expect(headersOf('post', 201)).toEqual(['Location', 'Download-Url'])
+  expect(headersOf('get', 200)).toEqual(['Upload-Offset', 'Upload-Length', 'Download-Url'])
+  expect(headersOf('patch', 204)).toEqual(['Upload-Offset'])
+})
+
+test('the params of the jobs of a batch are described like those of a single job', () => {
+  const params = (name: string) => (document.components.schemas[name]?.properties as { params?: unknown })?.params
+  expect(params('NewBatchJob')).toEqual(params('NewJob'))
+  expect(document.components.schemas.NewBatch?.properties).toMatchObject({
+    jobs: { items: { $ref: '#/components/schemas/NewBatchJob' } },
+  })
 })
 
 test('every code of the contract is described somewhere', () => {

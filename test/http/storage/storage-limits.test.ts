@@ -57,7 +57,7 @@ describe('uploads under way', () => {
     const others = await Promise.all(Array.from({ length: 30 }, () => beginUpload(uploadUrl)))
     for (const other of others) other.finish()
     const answers = await Promise.all(others.map(({ answer }) => answer))
-    expect(new Set(answers.map(statusOf))).toEqual(new Set([409]))
+    expect(new Set(answers.map(statusOf))).toEqual(new Set([429]))
     expect(files()).toHaveLength(1)
     first.finish()
     expect(statusOf(await first.answer)).toBe(200)

@@ -229,7 +229,10 @@ describe('an upload is refused', () => {
         fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(20_000, index) }),
       ),
     )
-    expect(answers.map((answer) => answer.status).sort((one, other) => one - other)).toEqual([200, 409, 409, 409, 409])
+    const [stored, ...refused] = answers.map((answer) => answer.status).sort((one, other) => one - other)
+    expect(stored).toBe(200)
+    // 429 as long as the first is under way.
+    for (const status of refused) expect([409, 429]).toContain(status)
   })
 })
 
