@@ -343,7 +343,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await hertz.fill('44000')
     await send(page, song('other rate'))
     const problem = page.locator('#param-sampleRate-problem')
-    expect(await problem.innerText()).toContain('MP3 has no rate of 44000 Hz: expected one of 48000, 44100')
+    expect(await problem.innerText()).toContain('MP3 has no rate of 44000 Hz: expected one of 44100, 48000')
     expect(await hertz.getAttribute('aria-describedby')).toContain('param-sampleRate-problem')
     expect(await barriers(page)).toEqual([])
     await hertz.fill('44100')

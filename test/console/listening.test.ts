@@ -96,7 +96,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     const ground = await style('html', 'backgroundColor')
     expect(await style('.mixer [aria-pressed=true]', 'backgroundColor')).not.toBe(ground)
     expect(await style('.mixer .playhead', 'backgroundColor')).not.toBe(ground)
-    expect(await style('.segments :checked + span', 'outline')).toBe(`${await style('html', 'color')} solid 2px`)
+    expect(await style('.segments :checked + span', 'outline')).toBe(`${await style('html', 'color')} solid 3px`)
     expect(await style('.segments :not(:checked) + span', 'outlineStyle')).toBe('none')
   })
 
