@@ -80,7 +80,6 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
     access: 'key',
     body: jobFilterSchema,
     answer: { description: 'The result of the request.', schema: bulkReportSchema },
-    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE'],
     async handle(call, { body }) {
       const { engine, limiter, queries } = call.service
       const app = call.caller.id

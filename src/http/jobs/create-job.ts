@@ -9,8 +9,6 @@ import { requireUpload } from '../storage/upload-refusal.js'
 
 /** Why a route may refuse new jobs. */
 export const newJobProblems: readonly ProblemCode[] = [
-  'UNSUPPORTED_MEDIA_TYPE',
-  'TOO_LARGE',
   'UPLOAD_REFUSED',
   'IDEMPOTENCY_CONFLICT',
   'QUEUE_FULL',

@@ -21,7 +21,7 @@ export const linkRoutes = [
     bucket: 'create',
     body: newJobLinkSchema,
     answer: { description: 'The link.', schema: jobLinkSchema },
-    problems: ['NOT_FOUND', 'CONFLICT', 'UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE'],
+    problems: ['NOT_FOUND', 'CONFLICT'],
     async handle(call, { params, body }) {
       const { id } = await requireJob(call, params.id)
       const expiresInMs = body.expiresInSeconds * 1000

@@ -16,6 +16,8 @@ export interface AnswerDescription {
   status?: 200 | 201 | 204
   schema?: z.ZodType
   contentType?: string
+  /** Forms of the same by content type, for clients that ask for them. */
+  otherContent?: Record<string, { schema: Record<string, unknown> }>
   headers?: Record<string, string>
 }
 

@@ -32,7 +32,7 @@ export const keyRoutes = [
     bucket: 'create',
     body: newKeySchema,
     answer: { description: 'The key, which is shown only this once.', schema: issuedKeySchema },
-    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'CONFLICT'],
+    problems: ['CONFLICT'],
     async handle(call, { body }) {
       const { applications } = call.service.engine
       const keys = await applications.listKeys(call.caller.id)

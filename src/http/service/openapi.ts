@@ -120,7 +120,7 @@ function operation(route: Route, schemas: Components): Operation {
   const { contentType = 'application/json' } = answer
   const bytes = contentType.startsWith('text/') ? { type: 'string' } : file
   const schema = answer.schema ? schemas.use(answer.schema, 'output') : bytes
-  const content = answer.status === undefined ? { content: { [contentType]: { schema } } } : {}
+  const content = answer.status === undefined ? { content: { [contentType]: { schema }, ...answer.otherContent } } : {}
   return {
     operationId: route.operation,
     summary: route.summary,
@@ -212,6 +212,7 @@ function problemResponses(route: Route, schemas: Components): Operation['respons
     'STORE_UNAVAILABLE' as const,
   ]
   if (route.query || route.body) codes.push('BAD_INPUT')
+  if (route.body) codes.push('UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE')
   const responses: Operation['responses'] = {}
   for (const code of [...new Set(codes)].sort((a, b) => problemTypes[a].status - problemTypes[b].status)) {
     const { status, title } = problemTypes[code]

@@ -29,7 +29,7 @@ export const receiverRoutes = [
     access: 'key',
     body: z.strictObject({ origin: z.string().max(8192).describe('As listed.') }).meta({ id: 'EnabledReceiver' }),
     answer: { description: 'The receiver gets messages again.', schema: z.object({ origin: z.string() }) },
-    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'NOT_FOUND'],
+    problems: ['NOT_FOUND'],
     async handle(call, { body: { origin } }) {
       await call.service.engine.enableReceiver(call.caller.id, origin)
       return json({ origin })

@@ -40,7 +40,7 @@ export const serviceRoutes = [
     bucket: 'create',
     body: newWebhookSecretSchema,
     answer: { description: 'The new secret.', schema: webhookSecretSchema },
-    problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'NOT_FOUND'],
+    problems: ['NOT_FOUND'],
     async handle(call, { body: { secret, overlapSeconds } }) {
       const { applications } = call.service.engine
       const { id } = call.caller

@@ -65,7 +65,11 @@ export const usageRoutes = [
         path: ['to'],
         error: 'must not be before from, which is the first of this month unless given',
       }),
-    answer: { description: 'The sums, in the order of their groups.', schema: usageSchema },
+    answer: {
+      description: 'The sums, in the order of their groups.',
+      schema: usageSchema,
+      otherContent: { 'text/csv': { schema: { type: 'string' } } },
+    },
     problems: ['NOT_FOUND'],
     async handle(call, { query: { from, to, groupBy = [], format } }) {
       const range = { from: from ?? firstOfMonth(), to: to ?? today() }
