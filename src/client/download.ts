@@ -23,20 +23,44 @@ export interface Download {
   blob(): Promise<Blob>
 }
 
-/** Opens a result link; it carries its own permission, so no key is sent. @throws ClientError; the signal's reason */
+/**
+ * Opens a result link; it carries its own permission, so no key is sent. Where the connection breaks, the download
+ * continues with the next byte.
+ *
+ * @throws ClientError; the signal's reason
+ */
 export async function openDownload(
   connection: Connection,
   url: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  const attempt = () =>
-    connection.once(url, { headers: rangeHeader(range), signal }).catch((error: unknown) => {
-      if (isAddress(url)) throw error
-      throw new TypeError(`download() needs a link from a job's result, not ${JSON.stringify(url)}.`)
-    })
-  const response = await connection.retrying(attempt, { isRepeatable: true, signal })
-  return downloadOf(response, url, { signal, onProgress })
+  const open = (wanted: DownloadOptions['range']) => {
+    const attempt = () =>
+      connection.once(url, { headers: rangeHeader(wanted), signal }).catch((error: unknown) => {
+        if (isAddress(url)) throw error
+        throw new TypeError(`download() needs a link from a job's result, not ${JSON.stringify(url)}.`)
+      })
+    return connection.retrying(attempt, { isRepeatable: true, signal })
+  }
+  const response = await open(range)
+  const { headers } = response
+  const etag = headers.get('etag') ?? ''
+  // A weak tag does not promise the same bytes. Positions in a compressed body are not those of the file.
+  if (!etag.startsWith('"') || headers.has('content-encoding') || !headers.has('content-length'))
+    return downloadOf(response, url, { signal, onProgress })
+  const first = response.status === 206 ? (range?.start ?? 0) : 0
+  const resume = async (done: number) => {
+    const rest = await open({ ...range, start: first + done })
+    const isRest = rest.headers.get('content-range')?.startsWith(`bytes ${first + done}-`) === true
+    if (isRest && rest.headers.get('etag') === etag) return rest.body
+    await rest.body?.cancel()
+    return undefined
+  }
+  return downloadOf(response, url, { signal, onProgress }, resume)
 }
+
+/** Opens the rest of a download of which some bytes have arrived; undefined if the file is another one by now. */
+type Resume = (done: number) => Promise<ReadableStream<Uint8Array> | null | undefined>
 
 /** Opens a result that its job still produces, as soon as it has bytes. @throws ClientError; the signal's reason */
 export async function openGrowing(
@@ -68,11 +92,16 @@ function rangeHeader(range: DownloadOptions['range']): Record<string, string> {
   return range ? { range: `bytes=${range.start}-${range.end ?? ''}` } : {}
 }
 
-function downloadOf(response: Response, url: string, { signal, onProgress }: DownloadOptions): Download {
+function downloadOf(
+  response: Response,
+  url: string,
+  { signal, onProgress }: DownloadOptions,
+  resume?: Resume,
+): Download {
   const length = Number(response.headers.get('content-length') ?? NaN)
   const bytes = Number.isFinite(length) ? length : undefined
   const contentType = response.headers.get('content-type') ?? 'application/octet-stream'
-  const stream = counted(response.body, (done) => onProgress?.({ bytes: done, totalBytes: bytes }), signal)
+  const stream = counted(response.body, (done) => onProgress?.({ bytes: done, totalBytes: bytes }), signal, resume)
   const whole = Number(/\/(\d+)$/.exec(response.headers.get('content-range') ?? '')?.[1] ?? NaN)
   return {
     bytes,
@@ -88,16 +117,26 @@ function counted(
   body: ReadableStream<Uint8Array> | null,
   onBytes: (bytes: number) => void,
   signal: AbortSignal | undefined,
+  resume?: Resume,
 ): ReadableStream<Uint8Array> {
-  const reader = body?.getReader()
-  let bytes = 0
+  let reader = body?.getReader()
+  let [bytes, resumedAt] = [0, -1]
+  const read = async () => {
+    for (;;) {
+      try {
+        return await reader?.read()
+      } catch (error) {
+        signal?.throwIfAborted()
+        // Without a byte more, another attempt would not get further.
+        const rest = bytes > resumedAt ? await resume?.((resumedAt = bytes)) : undefined
+        if (!rest) throw networkError(error)
+        reader = rest.getReader()
+      }
+    }
+  }
   return new ReadableStream({
     async pull(controller) {
-      const read = reader?.read().catch((error: unknown) => {
-        signal?.throwIfAborted()
-        throw networkError(error)
-      })
-      const { done, value } = (await read) ?? { done: true, value: undefined }
+      const { done, value } = (await read()) ?? { done: true, value: undefined }
       if (done || value === undefined) return controller.close()
       controller.enqueue(value)
       onBytes((bytes += value.byteLength))

@@ -53,7 +53,7 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   archive(of: { jobs: readonly string[] } | { batchName: string }, options?: RequestOptions): Promise<Archive>
   /** Peaks of an audio result, for a player to draw. The first call for a result may take a while. */
   peaks(id: string, output: string, options?: PeaksOptions): Promise<Peaks>
-  /** Opens a link of a job's `result`. */
+  /** Opens a link of a job's `result`. A broken connection is resumed where it stopped. */
   download(url: string, options?: DownloadOptions): Promise<Download>
   /**
    * Streams a result while its job produces it, each byte as soon as it exists; after the job has succeeded, the

@@ -7,6 +7,7 @@ import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ClientError, createClient, type Client } from '../../src/client/client.js'
 import { type Service, startService } from '../http/harness.js'
+import { cuttingProxy } from '../http/storage/cutting-proxy.js'
 import { startFront } from './front.js'
 
 const stems = 'service/stems-vocals-accompaniment'
@@ -28,6 +29,17 @@ async function held(): Promise<string> {
 /** Held jobs stay at halfway until they are stopped; fetching and publishing take small shares of the whole. */
 function isHalfway(progress: number): boolean {
   return progress > 0.4 && progress < 1
+}
+
+function brokenAfter(text: string): ReadableStream<Uint8Array> {
+  let isSent = false
+  return new ReadableStream({
+    pull(controller) {
+      if (isSent) controller.error(new TypeError('terminated'))
+      else controller.enqueue(Buffer.from(text))
+      isSent = true
+    },
+  })
 }
 
 async function failure(promise: Promise<unknown>): Promise<ClientError> {
@@ -279,6 +291,44 @@ describe('a download', () => {
     expect(fileName).toBe(name)
     // Like a `fetch` of the host, whose response has no address.
     expect((await named.growing('id', 'vocals')).fileName).toBe(name === 'link.wav' ? 'download' : name)
+  })
+
+  test('goes on where its connection breaks, also of a part of the file', async () => {
+    const bytes = randomBytes(3 * mebibyte)
+    const { downloadUrl } = await client.upload(bytes)
+    // No single connection can carry the whole file.
+    const network = await cuttingProxy(Number(new URL(service.base).port), mebibyte)
+    onTestFinished(() => network.close())
+    const link = downloadUrl.replace(new URL(service.base).origin, network.origin)
+    const progress: number[] = []
+    const whole = await client.download(link, { onProgress: ({ bytes: done }) => progress.push(done) })
+    expect(digest(new Uint8Array(await (await whole.blob()).arrayBuffer()))).toBe(digest(bytes))
+    expect(network.cuts).toBeGreaterThanOrEqual(2)
+    expect(progress).toEqual(progress.toSorted((one, other) => one - other))
+    expect(progress.at(-1)).toBe(bytes.length)
+    const part = await client.download(link, { range: { start: 1000, end: 2 * mebibyte } })
+    expect(digest(new Uint8Array(await (await part.blob()).arrayBuffer()))).toBe(
+      digest(bytes.subarray(1000, 2 * mebibyte + 1)),
+    )
+  })
+
+  test.each([
+    ['of a file that has changed meanwhile', { etag: '"b"' }, {}],
+    ['of a server that ignores ranges', { 'content-range': '' }, {}],
+    ['that a proxy compressed', {}, { 'content-encoding': 'gzip' }],
+    ['whose tag promises no equal bytes', {}, { etag: 'W/"a"' }],
+  ])('%s is not continued with other bytes', async (_, rest, first) => {
+    const asked: unknown[] = []
+    const server = async (_url: unknown, request?: RequestInit) => {
+      const { range } = (request?.headers ?? {}) as { range?: string }
+      asked.push(range)
+      const body = asked.length === 1 ? brokenAfter('abc') : 'xyz'
+      const ofPart = asked.length === 1 ? first : { 'content-range': 'bytes 3-5/6', ...rest }
+      return new Response(body, { headers: { etag: '"a"', 'content-length': '6', ...ofPart } })
+    }
+    const download = await createClient({ baseUrl: service.base, fetch: server }).download(`${service.base}/x.wav`)
+    await expect(download.blob()).rejects.toMatchObject({ code: 'NETWORK' })
+    expect(asked).toEqual(Object.keys(first).length > 0 ? [undefined] : [undefined, 'bytes=3-'])
   })
 
   test.each(['not a link', undefined])('of %j is refused at once, with what was expected', async (link) => {

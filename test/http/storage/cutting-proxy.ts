@@ -11,7 +11,8 @@ export interface CuttingProxy {
 }
 
 /**
- * A network that breaks each connection, without notice to either side, after the given number of bytes.
+ * A network that breaks each connection, without notice to either side, after the given number of bytes in one
+ * direction.
  *
  * @param staysDown true: the first break breaks all connections, until `isDown` is set to false
  */
@@ -24,29 +25,30 @@ export async function cuttingProxy(
   const server = createServer((client) => {
     if (proxy.isDown) return void client.destroy()
     const upstream = connect(port, '127.0.0.1')
-    let rest = bytesOfConnection
     const end = () => {
       client.destroy()
       upstream.destroy()
     }
-    for (const socket of [client, upstream]) {
-      sockets.add(socket)
-      socket.on('error', end).on('close', () => {
-        sockets.delete(socket)
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      let rest = bytesOfConnection
+      sockets.add(from)
+      from.on('error', end).on('close', () => {
+        sockets.delete(from)
+        end()
+      })
+      from.on('data', (chunk) => {
+        rest -= chunk.byteLength
+        if (rest >= 0) return void (to.write(chunk) || (from.pause(), to.once('drain', () => from.resume())))
+        if (proxy.cuts++ === 0 && staysDown) {
+          proxy.isDown = true
+          for (const socket of sockets) socket.destroy()
+        }
         end()
       })
     }
-    upstream.pipe(client)
-    client.on('data', (chunk) => {
-      rest -= chunk.byteLength
-      if (rest >= 0)
-        return void (upstream.write(chunk) || (client.pause(), upstream.once('drain', () => client.resume())))
-      if (proxy.cuts++ === 0 && staysDown) {
-        proxy.isDown = true
-        for (const socket of sockets) socket.destroy()
-      }
-      end()
-    })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const proxy: CuttingProxy = {
