@@ -635,6 +635,20 @@ describe('the message about the end of a batch', () => {
     expect(messages).toHaveLength(1)
   })
 
+  test('is sent although the record of another batch, which is due before it, cannot be read', async () => {
+    const { url, messages } = await receiver(204)
+    const { all, add, run, look, jobs, lines } = batches()
+    const key = batchKey('a', 'damaged')
+    await jobs.documents.put({ kind: batchKind, key, value: { app: 'a' }, ttlMs: 100_000, dueInMs: 0 })
+    after(1)
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    expect(await all.tend()).toBe(1)
+    expect(messages).toHaveLength(1)
+    expect(lines).toMatchObject([{ level: 'error', fields: { key } }])
+  })
+
   test('is sent by the time of the store, which is read again', async () => {
     const { url } = await receiver(204)
     const inner = memoryJobs()

@@ -190,7 +190,7 @@ export class Batches {
 
   /** Checks the batches that are due: records missed ends and sends messages. Resolves with the number of messages. */
   async tend(): Promise<number> {
-    const { clock, jobs, sender } = this.#ports
+    const { clock, jobs, sender, logger } = this.#ports
     const tended = new Set<string>()
     const sending: Promise<number>[] = []
     for (;;) {
@@ -199,7 +199,12 @@ export class Batches {
       await clock.read()
       for (const { key, value } of due) {
         tended.add(key)
-        sending.push(...(await this.#tendOne(batchSchema.parse(value))))
+        try {
+          sending.push(...(await this.#tendOne(batchSchema.parse(value))))
+        } catch (error) {
+          if (StemworkError.is(error)) throw error
+          logger.error({ key, err: error }, 'The record of a batch cannot be read, so its webhook is not sent.')
+        }
       }
     }
     const sent = await Promise.all(sending)
