@@ -2,7 +2,7 @@
 // run docs).
 import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../build/index.js'
 import { createHandler } from '../build/http/index.js'
-import { groupOf, groups } from '../build/http/service/docs-page.js'
+import { groups } from '../build/http/service/openapi.js'
 
 const introduction = unwrapped(`# HTTP reference
 
@@ -62,7 +62,10 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
 )
 const schemaNames = Object.keys(components.schemas).sort((a, b) => a.localeCompare(b))
-const resources = groups.map((group) => ({ ...group, own: operations.filter(({ path }) => groupOf(path) === group) }))
+const resources = groups.map((group) => ({
+  ...group,
+  own: operations.filter(({ operation }) => operation.tags[0] === group.title),
+}))
 const allPages = [...resources, { id: 'schemas', title: 'Schemas' }]
 
 const contents = resources.map(({ id, title, own }) => {

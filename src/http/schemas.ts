@@ -176,7 +176,7 @@ export const keyListSchema = z.object({ keys: z.array(keyViewSchema) }).meta({ i
 
 export const newKeySchema = z
   .strictObject({ label: z.string().trim().min(1).max(100).nullish().describe('What the key is for.') })
-  .meta({ id: 'NewKey' })
+  .meta({ id: 'KeyRequest' })
 
 export const issuedKeySchema = keyViewSchema
   .extend({ key: z.string().describe('The key itself. It is not stored and is shown only in this response.') })
@@ -205,7 +205,7 @@ export const newJobLinkSchema = z
       .default(30 * daySeconds)
       .describe('How long the link works, up to a year.'),
   })
-  .meta({ id: 'NewJobLink' })
+  .meta({ id: 'JobLinkRequest' })
 
 export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
 
@@ -226,7 +226,7 @@ export const newWebhookSecretSchema = z
       .describe('How long the previous secret also signs. Default: a day.')
       .meta({ default: 86_400 }),
   })
-  .meta({ id: 'NewWebhookSecret' })
+  .meta({ id: 'WebhookSecretRequest' })
 
 export const workflowListSchema = z.object({ workflows: z.array(offeredWorkflowSchema) }).meta({ id: 'WorkflowList' })
 
@@ -294,7 +294,7 @@ export const newJobSchema = z
       .nullish()
       .describe('A job that has not ended by this time ends FAILED with the reason `deadline`.'),
   })
-  .meta({ id: 'NewJob' })
+  .meta({ id: 'JobRequest' })
 
 export const problemSchema = z
   .object({

@@ -21,12 +21,12 @@ const newBatchSchema = z
       .nullish()
       .describe('Where to send a signed message `batch.ended` when all jobs of the batch have ended.'),
     jobs: z
-      .array(newJobSchema.omit({ batchName: true }).meta({ id: 'NewBatchJob' }))
+      .array(newJobSchema.omit({ batchName: true }).meta({ id: 'BatchJobRequest' }))
       .min(1)
       .max(mostJobs)
       .describe(`At most ${mostJobs}.`),
   })
-  .meta({ id: 'NewBatch' })
+  .meta({ id: 'BatchRequest' })
 
 const newBatchViewSchema = z.object({ name: z.string(), ids: z.array(z.uuid()) }).meta({ id: 'BatchCreated' })
 

@@ -32,7 +32,7 @@ const ofSchemas: Record<string, unknown> = {
   // A filter, not a request that affects every job.
   JobFilter: { status: ['FAILED'], batchName },
   Key: key,
-  NewBatch: {
+  BatchRequest: {
     name: batchName,
     webhook: { url: 'https://example.org/hooks/batches' },
     jobs: [{ name: 'My song.mp3', workflow: workflow.id, params }],

@@ -1,23 +1,6 @@
 import { escape, htmlDocument, pageLinks } from './docs-html.js'
 import { operationSection, schemaSection } from './docs-operation.js'
-import type { OpenApiDocument, Operation } from './openapi.js'
-
-interface Group {
-  id: string
-  title: string
-  /** Prefixes of the paths that belong to it. */
-  paths: readonly string[]
-}
-
-/** The reference by resource: of `/docs`, and of the pages that `scripts/http-reference.mjs` makes. */
-export const groups: readonly Group[] = [
-  { id: 'files', title: 'Files', paths: ['/upload', '/storage', '/archive'] },
-  { id: 'jobs', title: 'Jobs', paths: ['/job'] },
-  { id: 'batches', title: 'Batches', paths: ['/batch'] },
-  { id: 'workflows', title: 'Workflows', paths: ['/workflow'] },
-  { id: 'application', title: 'Application and keys', paths: ['/application'] },
-  { id: 'service', title: 'Service', paths: ['/'] },
-]
+import { groups, type OpenApiDocument, type Operation } from './openapi.js'
 
 /**
  * The document as a page with forms to try it. Its script and style are parts of the service, like those of the
@@ -31,7 +14,7 @@ export function docsPage(document: OpenApiDocument, options: { hasConsole: boole
   )
   const shown = groups.map((group) => ({
     ...group,
-    operations: operations.filter(({ path }) => groupOf(path) === group),
+    operations: operations.filter(({ operation }) => operation.tags[0] === group.title),
   }))
   const contents = shown.map(
     ({ id, title, operations: own }) =>
@@ -78,10 +61,6 @@ ${schemas.join('\n')}
 </main>
 </div>`,
   )
-}
-
-export function groupOf(path: string): Group | undefined {
-  return groups.find(({ paths }) => paths.some((start) => path.startsWith(start)))
 }
 
 function entry({ operationId, summary }: Operation): string {

@@ -3,11 +3,13 @@ import { problemTypes } from '../routing/problem.js'
 import type { Route } from '../routing/route.js'
 import { problemSchema } from '../schemas.js'
 import { exampleOf } from './docs-examples.js'
+import { compilable } from './workflow-view.js'
 
 type JsonObject = Record<string, unknown>
 
 export interface Operation {
   operationId: string
+  tags: [string]
   summary: string
   description?: string
   security: JsonObject[]
@@ -25,9 +27,27 @@ export interface OpenApiDocument {
   openapi: '3.1.0'
   info: { title: string; version: string; description: string }
   servers: [{ url: string }]
+  tags: { name: string }[]
   paths: Record<string, Record<string, Operation>>
   components: { schemas: Record<string, JsonObject>; securitySchemes: JsonObject }
 }
+
+interface Group {
+  id: string
+  title: string
+  /** Prefixes of the paths that belong to it. */
+  paths: readonly string[]
+}
+
+/** The operations by resource: tags of the document, chapters of `/docs` and pages of the HTTP reference. */
+export const groups: readonly Group[] = [
+  { id: 'files', title: 'Files', paths: ['/upload', '/storage', '/archive'] },
+  { id: 'jobs', title: 'Jobs', paths: ['/job'] },
+  { id: 'batches', title: 'Batches', paths: ['/batch'] },
+  { id: 'workflows', title: 'Workflows', paths: ['/workflow'] },
+  { id: 'application', title: 'Application and keys', paths: ['/application'] },
+  { id: 'service', title: 'Service', paths: ['/'] },
+]
 
 /** Workflows with the schemas of their params. */
 type Described = readonly { id: string; params: JsonObject }[]
@@ -55,6 +75,7 @@ export function openApiDocument(routes: readonly Route[], workflows: Described):
         'Submit a job that runs a workflow on a media file, follow it, download the results, and delete it. If the ' +
         'file has no public URL, upload it first.',
     },
+    tags: groups.map(({ title }) => ({ name: title })),
     paths,
     components: {
       schemas: schemas.all,
@@ -78,7 +99,7 @@ export function openApiDocument(routes: readonly Route[], workflows: Described):
 
 /** Describes the params of new jobs: those of each workflow here, or any object, for workflows that describe none. */
 function describeParams(schemas: Record<string, JsonObject>, workflows: Described): void {
-  const newJobs = [schemas.NewJob, schemas.NewBatchJob].filter((schema) => schema !== undefined)
+  const newJobs = [schemas.JobRequest, schemas.BatchJobRequest].filter((schema) => schema !== undefined)
   if (newJobs.length === 0) return
   const known = workflows
     .filter(({ params }) => params.properties !== undefined)
@@ -123,6 +144,7 @@ function operation(route: Route, schemas: Components): Operation {
   const content = answer.status === undefined ? { content: { [contentType]: { schema }, ...answer.otherContent } } : {}
   return {
     operationId: route.operation,
+    tags: [tagOf(route.path)],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     security: route.access === 'open' ? [] : [{ [route.access === 'key' ? 'apiKey' : 'signedLink']: [] }],
@@ -143,6 +165,10 @@ function operation(route: Route, schemas: Components): Operation {
       ...problemResponses(route, schemas),
     },
   }
+}
+
+function tagOf(path: string): string {
+  return groups.find(({ paths }) => paths.some((start) => path.startsWith(start)))?.title ?? ''
 }
 
 function responseHeaders(headers: Record<string, string>): JsonObject {
@@ -254,6 +280,7 @@ class Components {
 
 /** Leaves out keywords that do not help a reader, or would prevent the service from adding fields. */
 function simplify(jsonSchema: JsonObject, io: 'input' | 'output'): void {
+  compilable(jsonSchema)
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum

@@ -20,9 +20,22 @@ export function workflowView(
 
 function paramsSchema(schema: z.ZodType): Record<string, unknown> {
   try {
-    return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+    return z.toJSONSchema(schema, {
+      io: 'input',
+      unrepresentable: 'any',
+      override: ({ jsonSchema }) => compilable(jsonSchema),
+    })
   } catch {
     // A host's workflow may have a schema of another zod version. It checks the params all the same.
     return {}
   }
+}
+
+/** Changes constants into forms of which generated Java compiles. */
+export function compilable(jsonSchema: Record<string, unknown>): void {
+  const { const: only, enum: values = [only] } = jsonSchema
+  if ((values as unknown[]).every(Number.isInteger)) jsonSchema.type = 'integer'
+  if (only !== true) return
+  delete jsonSchema.const
+  jsonSchema.not = { const: false }
 }

@@ -45,7 +45,8 @@ export const storageRoutes = [
       'Use the `uploadUrl` of a ticket unchanged. Send the file as the plain body, or in the field `filedata` of a ' +
       'multipart form. Each ticket can be used once.',
     access: 'link',
-    rawBody: ['application/octet-stream', 'multipart/form-data'],
+    // The form comes first: where it is second, TypeScript and Java made by openapi-generator do not compile.
+    rawBody: ['multipart/form-data', 'application/octet-stream'],
     answer: {
       description: 'The file is stored.',
       schema: z.object({ bytes: z.number().int().nonnegative() }).meta({ id: 'StoredUpload' }),

@@ -65,7 +65,7 @@ test('the document states what is refused: missing params, unknown fields, missi
   expect(parameter('getBatch', 'name')?.required).toBe(true)
   expect(parameter('listJobs', 'size')?.required).toBe(false)
   expect(parameter('createJob', 'Idempotency-Key')?.schema).toMatchObject({ maxLength: 255, pattern: '^[!-~]+$' })
-  const { JobFilter: filter, NewWebhookSecret: secret } = document.components.schemas
+  const { JobFilter: filter, WebhookSecretRequest: secret } = document.components.schemas
   expect(filter).toMatchObject({ additionalProperties: false, else: { not: {} } })
   expect(filter?.if).toMatchObject({ anyOf: expect.arrayContaining([{ required: ['all'] }]) })
   expect(JSON.stringify(secret)).toContain('^whsec_')
@@ -86,7 +86,7 @@ test('the params of every workflow are described, as what the params of a new jo
   const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))
   const described = (await answer.json()) as OpenApiDocument
   await engine.close()
-  const { ServiceLoudnessParams: params, NewJob: newJob } = described.components.schemas
+  const { ServiceLoudnessParams: params, JobRequest: newJob } = described.components.schemas
   expect(params).toMatchObject({
     required: ['inputUrl'],
     properties: { ceiling: { default: -1, minimum: -30, maximum: 0 }, picture: { type: 'boolean' } },
@@ -178,6 +178,31 @@ test('generated clients know what every body is: files are bytes, parts of them 
   for (const { schema } of bodies.filter(({ type }) => type.startsWith('text/'))) expect(schema.type).toBe('string')
 })
 
+test('clients that openapi-generator makes compile', async () => {
+  const transcode = createEngine({ workflows: [transcodeWorkflow()] })
+  const answer = await createHandler(transcode)(new Request('http://localhost/openapi.json'))
+  const { schemas } = ((await answer.json()) as OpenApiDocument).components
+  await transcode.close()
+  // Go: `NewJob` would be the type and the constructor of `Job`.
+  const names = Object.keys({ ...schemas, ...document.components.schemas })
+  expect(names.filter((name) => names.includes(name.replace(/^New/, '')) && name.startsWith('New'))).toEqual([])
+  // Java: a type `number` becomes a decimal, of which there are no constants, and a truth value has none.
+  expect(document.components.schemas.Peaks?.properties).toMatchObject({ version: { type: 'integer', const: 2 } })
+  expect(schemas.ServiceTranscodeParams?.properties).toMatchObject({ channels: { type: 'integer', enum: [1, 2] } })
+  const all = { type: 'boolean', not: { const: false }, description: expect.any(String) }
+  expect(document.components.schemas.JobFilter?.properties).toEqual(expect.objectContaining({ all }))
+  // Java and TypeScript: a form that is not the first kind of a body is imported and not written.
+  const upload = document.paths['/storage/{file}']?.put?.requestBody?.content
+  expect(Object.keys(upload ?? {})).toEqual(['multipart/form-data', 'application/octet-stream'])
+})
+
+test('every operation has the tag of its resource', () => {
+  const known = document.tags.map(({ name }) => name)
+  expect(known).toEqual(['Files', 'Jobs', 'Batches', 'Workflows', 'Application and keys', 'Service'])
+  expect(new Set(operations.map(([, , { tags }]) => tags[0]))).toEqual(new Set(known))
+  expect(document.paths['/job/{id}/events']?.get?.tags).toEqual(['Jobs'])
+})
+
 test('the answers of the resumable upload are in its headers, and have no body', () => {
   const headersOf = (method: string, status: number) => {
     const path = method === 'post' ? '/upload/resumable' : '/upload/resumable/{id}'
@@ -192,9 +217,9 @@ test('the answers of the resumable upload are in its headers, and have no body',
 
 test('the params of the jobs of a batch are described like those of a single job', () => {
   const params = (name: string) => (document.components.schemas[name]?.properties as { params?: unknown })?.params
-  expect(params('NewBatchJob')).toEqual(params('NewJob'))
-  expect(document.components.schemas.NewBatch?.properties).toMatchObject({
-    jobs: { items: { $ref: '#/components/schemas/NewBatchJob' } },
+  expect(params('BatchJobRequest')).toEqual(params('JobRequest'))
+  expect(document.components.schemas.BatchRequest?.properties).toMatchObject({
+    jobs: { items: { $ref: '#/components/schemas/BatchJobRequest' } },
   })
 })
 
