@@ -13,6 +13,7 @@ let running = 0
 /** Shows the songs that were separated here, or wait to be. */
 export function showSongs(list: HTMLUListElement): void {
   list.ariaLabel = 'On this device'
+  if (songs.size > 0) list.style.marginTop = '1.25rem'
   list.replaceChildren(...songs)
 }
 

@@ -122,7 +122,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('the position is what is heard, which the device plays later; a new loop continues where the device is', async () => {
+  test('the position is what is heard, behind the clock; a loop continues where the device is', async () => {
     const { player, starts, clock } = play([counting(30)])
     player.play()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(2))
