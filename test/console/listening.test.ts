@@ -13,6 +13,7 @@ import {
   layoutShift,
   openSong,
   patienceMs,
+  phone,
   rowOf,
   send,
   tidyUp,
@@ -87,7 +88,59 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await page.getByRole('button', { name: 'Pause' }).waitFor()
   })
 
-  test('in forced colours, the choices, the pressed buttons and the position can still be seen', async () => {
+  test('keys scroll the details, and leave the hidden player alone', async () => {
+    const page = await player()
+    await page.getByRole('link', { name: 'Details' }).click()
+    await page.getByRole('heading', { name: 'Timeline' }).click()
+    for (const key of ['ArrowDown', 'ArrowDown', 'End', '1']) await page.keyboard.press(key)
+    await eventually(() => page.evaluate<number>('scrollY')).toBeGreaterThan(100)
+    await page.getByRole('link', { name: 'Player' }).click()
+    expect(await page.getByRole('slider', { name: 'Master volume' }).inputValue()).toBe('100')
+    expect([await isPressed(page, 'Mute Vocals'), await position(page)]).toEqual(['false', 0])
+  })
+
+  test('a lane beyond the ninth shows no key, because none mutes it', async () => {
+    const page = await pages.signedIn({ viewport: { width: 1280, height: 900 } })
+    await page.route(/[/]job[/][0-9a-f-]{36}$/, async (route) => {
+      const response = await route.fetch()
+      const job = (await response.json()) as { result: { vocals: string }; files: { vocals: object } }
+      const ofAll = <One>(one: One) => Object.fromEntries(Array.from({ length: 11 }, (_, at) => [`stem${at + 1}`, one]))
+      const json = { ...job, result: ofAll(job.result.vocals), files: ofAll(job.files.vocals) }
+      await route.fulfill({ response, json })
+    })
+    await openSong(page, 'song.wav')
+    const lanes = page.locator('.lane h2')
+    await eventually(() => lanes.allInnerTexts()).toHaveLength(11)
+    const ends = (await lanes.allInnerTexts()).map((text) => text.split(/\s+/).at(-1))
+    expect(ends.slice(7)).toEqual(['8', '9', 'Stem10', 'Stem11'])
+  })
+
+  test('a finger that begins to drag and then scrolls the page leaves no loop', async () => {
+    const page = await pages.signedIn(phone)
+    await openSong(page, 'song.wav')
+    const slider = await page.getByRole('slider', { name: 'Position' }).boundingBox()
+    expect(slider?.width, 'wide enough for a finger to meet a second').toBeGreaterThan(300)
+    const lane = page.locator('.picture').first()
+    await lane.scrollIntoViewIfNeeded()
+    const { x, y, height } = (await lane.boundingBox()) ?? { x: 0, y: 0, height: 0 }
+    const session = await page.context().newCDPSession(page)
+    const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd', right = 0, up = 0) => {
+      const touchPoints = type === 'touchEnd' ? [] : [{ x: x + 60 + right, y: y + height / 2 - up }]
+      return session.send('Input.dispatchTouchEvent', { type, touchPoints })
+    }
+    await page.evaluate(`addEventListener('pointercancel', () => (window.isCanceled = true))`)
+    const loop = () => page.evaluate<string>(`document.querySelector('.lanes').style.cssText`)
+    const before = await loop()
+    await touch('touchStart')
+    await touch('touchMove', 7, 2)
+    await touch('touchMove', 9, 8)
+    for (let step = 1; step <= 12; step++) await touch('touchMove', 10 + step, 10 + 9 * step)
+    await touch('touchEnd')
+    await eventually(() => page.evaluate('window.isCanceled')).toBe(true)
+    expect(await loop()).toBe(before)
+  })
+
+  test('in forced colours, the choices, the pressed buttons, the position and menus can still be seen', async () => {
     const page = await player()
     await page.emulateMedia({ forcedColors: 'active' })
     await page.getByRole('button', { name: 'Mute Vocals' }).click()
@@ -98,6 +151,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect(await style('.mixer .playhead', 'backgroundColor')).not.toBe(ground)
     expect(await style('.segments :checked + span', 'outline')).toBe(`${await style('html', 'color')} solid 3px`)
     expect(await style('.segments :not(:checked) + span', 'outlineStyle')).toBe('none')
+    expect(await style('.mixer select', 'appearance'), 'the arrow is drawn by the browser').toBe('auto')
   })
 
   test('while it plays, only visible changes update the page, and a hidden page updates nothing', async () => {

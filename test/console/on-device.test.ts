@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, downloaded, patienceMs, tidyUp } from './console-page.js'
+import { barriers, ConsolePages, downloaded, overflow, patienceMs, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -35,11 +35,27 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
     await button.click()
     await (await chooser).setFiles(song)
     const row = page.locator('.on-device li')
-    await row.getByText('Separated.').waitFor()
+    await row.locator('.status.succeeded').getByText('Separated.').waitFor()
+    await page.getByRole('status').getByText('stereo.mp3: Separated.').waitFor()
     expect(await barriers(page)).toEqual([])
 
-    for (const stem of ['vocals', 'accompaniments']) {
-      const saved = await downloaded(row.getByRole('link', { name: stem }))
+    const names = { vocals: 'Vocals', accompaniments: 'Accompaniment' }
+    for (const width of [320, 800, 1280]) {
+      await page.setViewportSize({ width, height: 900 })
+      const [button, ...links] = await Promise.all(
+        [
+          page.getByRole('button', { name: choice }),
+          ...Object.values(names).map((name) => row.getByRole('link', { name })),
+        ].map(async (one) => (await one.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }),
+      )
+      const [one, other] = links
+      const gap = Math.max(other!.x - one!.x - one!.width, other!.y - one!.y - one!.height)
+      expect(gap, `between the files at ${width}`).toBeGreaterThan(5)
+      expect(one!.y - button!.y - button!.height, `above the list at ${width}`).toBeGreaterThan(15)
+      expect(await overflow(page)).toBe(0)
+    }
+    for (const [stem, name] of Object.entries(names)) {
+      const saved = await downloaded(row.getByRole('link', { name: `${name} of stereo.mp3` }))
       expect(saved.suggestedFilename()).toBe(`stereo - ${stem}.wav`)
       const bytes = await readFile(await saved.path())
       expect(bytes.toString('latin1', 0, 4)).toBe('RIFF')

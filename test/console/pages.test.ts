@@ -284,6 +284,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     const player = await printed()
     expect(player).toContain(song)
     expect(player).toContain('Accompaniment')
+    expect(player).not.toMatch(/Offline|Share this song/)
     await page.emulateMedia({ media: 'print' })
     expect(await page.getByRole('img', { name: 'Waveform of Vocals' }).isVisible()).toBe(true)
     await page.emulateMedia({ media: 'screen' })

@@ -176,6 +176,29 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(await page.evaluate<string>('navigator.mediaSession.metadata.artist')).toBe('The Keel')
   })
 
+  test.each([800, 2560])(
+    'chords that have no room for their name are left out on a screen of %i pixels',
+    async (width) => {
+      const page = await pages.signedIn({ viewport: { width, height: 900 } })
+      await page.route(/analysis[.]json/, async (route) => {
+        const response = await route.fetch()
+        const chords = Array.from({ length: 30 }, (_, at) => ({
+          name: at % 2 ? 'F#m' : 'C#m',
+          start: at * 0.2,
+          end: at === 9 ? 3.8 : at * 0.2 + 0.2,
+        }))
+        await route.fulfill({ response, json: { ...((await response.json()) as object), chords } })
+      })
+      await openSong(page, 'loud.wav')
+      await page.getByRole('img', { name: /F♯m at 0:02/ }).waitFor()
+      const ends = await page.evaluate<{ left: number; right: number }[]>(`
+      [...document.querySelectorAll('.ruler[role=img] .tick')].map((one) => one.getBoundingClientRect().toJSON())`)
+      expect(ends.length).toBeGreaterThan(0)
+      for (const [index, { left }] of ends.slice(1).entries())
+        expect(left).toBeGreaterThanOrEqual(ends[index]?.right ?? 0)
+    },
+  )
+
   test('mix, loops, tempo and pitch are restored after a reload', async () => {
     const page = await player()
     await page.getByRole('slider', { name: 'Volume of Accompaniment' }).fill('150')

@@ -24,7 +24,7 @@ export interface LaneSettings {
 interface LaneProps {
   stem: Stem
   rhythm: SongRhythm | undefined
-  /** Digit key that mutes the lane, from 1. */
+  /** Number of the lane, from 1: the digit key that mutes it, up to 9. */
   digit: number
   picture: LaneView
   view: ViewWindow
@@ -50,7 +50,7 @@ export function Lane(props: LaneProps) {
     >
       <div class="controls">
         <h2>
-          {title} <kbd aria-hidden="true">{digit}</kbd>
+          {title} {digit < 10 && <kbd aria-hidden="true">{digit}</kbd>}
         </h2>
         <div class="flow switches">
           <Button

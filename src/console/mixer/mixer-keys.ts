@@ -37,8 +37,8 @@ export const keyTexts: readonly (readonly [keys: string, meaning: string])[] = [
   ['P', 'A semitone up (with Shift: down)'],
 ]
 
-/** Keys work wherever the focus is, unless they mean something to the element in focus. */
-export function useMixerKeys(actions: MixerActions): void {
+/** Keys work wherever the focus is, unless they mean something to the element in focus, while the player is shown. */
+export function useMixerKeys(player: RefObject<HTMLElement | null>, actions: MixerActions): void {
   // Before painting, so that a key that is pressed as soon as the player is visible is not lost.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -46,7 +46,7 @@ export function useMixerKeys(actions: MixerActions): void {
       const isTaken =
         target.closest(`input:not([type=range], [type=radio]), select, dialog, a, summary, [role=tab]`) ||
         (target.matches('[type=range], [type=radio]') && /^(Arrow|Home|End)/.test(event.key))
-      if (event.altKey || event.ctrlKey || event.metaKey || isTaken) return
+      if (event.altKey || event.ctrlKey || event.metaKey || isTaken || !player.current?.clientWidth) return
       if (event.key === ' ' && target.closest('button')) return
       if (perform(event, actions)) event.preventDefault()
     }

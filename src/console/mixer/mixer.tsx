@@ -126,7 +126,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
     const name = names[index]
     if (name !== undefined) act(name)
   }
-  useMixerKeys({
+  useMixerKeys(section, {
     toggle,
     step: (seconds) => player.seek(player.position + seconds),
     toStart: () => player.seek(0),

@@ -9,7 +9,7 @@ type ElementPointerEvent = PointerEvent & { currentTarget: HTMLElement }
 
 /** On a picture of the track: a click or tap seeks, a drag marks a stretch to repeat. */
 export function usePictureGestures(view: ViewWindow, onSeek: (seconds: number) => void, onLoop: (loop: Loop) => void) {
-  const pressed = useRef<{ x: number; isDrag: boolean } | undefined>(undefined)
+  const pressed = useRef<{ x: number; isDrag: boolean; shown: string | undefined } | undefined>(undefined)
   const secondsAt = ({ clientX, currentTarget }: ElementPointerEvent, x = clientX) => {
     const { left, width } = currentTarget.getBoundingClientRect()
     const share = Math.max(0, Math.min(1, (x - left) / width))
@@ -23,13 +23,14 @@ export function usePictureGestures(view: ViewWindow, onSeek: (seconds: number) =
     onPointerDown(event: ElementPointerEvent) {
       if (event.button !== 0) return
       event.currentTarget.setPointerCapture(event.pointerId)
-      pressed.current = { x: event.clientX, isDrag: false }
+      const shown = lanesOf(event)?.style.cssText
+      pressed.current = { x: event.clientX, isDrag: false, shown }
     },
     onPointerMove(event: ElementPointerEvent) {
       const press = pressed.current
       if (!press || Math.abs(event.clientX - press.x) < dragPixels) return
       press.isDrag = true
-      showLoop(event.currentTarget.closest('.lanes'), loopOf(event, press.x), view)
+      showLoop(lanesOf(event), loopOf(event, press.x), view)
     },
     onPointerUp(event: ElementPointerEvent) {
       const press = pressed.current
@@ -39,10 +40,17 @@ export function usePictureGestures(view: ViewWindow, onSeek: (seconds: number) =
       if (press.isDrag && loop.to - loop.from >= shortestLoopSeconds) onLoop(loop)
       else onSeek(secondsAt(event))
     },
-    onPointerCancel() {
+    /** The finger scrolls the page after all. */
+    onPointerCancel(event: ElementPointerEvent) {
+      const [press, lanes] = [pressed.current, lanesOf(event)]
       pressed.current = undefined
+      if (press?.isDrag && lanes) lanes.style.cssText = press.shown ?? ''
     },
   }
+}
+
+function lanesOf({ currentTarget }: ElementPointerEvent): HTMLElement | null {
+  return currentTarget.closest<HTMLElement>('.lanes')
 }
 
 /** Marks a stretch on all pictures: the loop, or the one that is being drawn. */

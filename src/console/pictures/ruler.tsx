@@ -13,18 +13,23 @@ interface RulerProps {
 
 const mostLabels = 10
 /** Width of a label, with some space. */
-const labelPixels = 70
-const chordPixels = 40
+const labelPixels = 56
+const chordPixels = 34
+
+/** Width of the scales, which is known once one is shown. */
+function scalePixels(): number {
+  return document.querySelector('.ruler')?.clientWidth || innerWidth
+}
 
 /** The time scale that all lanes share. A drag on it marks a loop, as on the lanes. */
 export function Ruler(props: RulerProps) {
   const { from, to } = props.view
   const length = to - from
-  const step = rulerStep(length, Math.max(3, Math.min(mostLabels, Math.floor(innerWidth / labelPixels))))
+  const step = rulerStep(length, Math.max(3, Math.min(mostLabels, Math.floor(scalePixels() / labelPixels))))
   const first = Math.ceil(from / step) * step
   const ticks = Array.from({ length: Math.floor((to - first) / step) + 1 }, (_, index) => first + index * step)
   // A label that would be cut off at the end is left out.
-  if (ticks.length > 1 && ((to - (ticks.at(-1) ?? 0)) / length) * innerWidth < labelPixels) ticks.pop()
+  if (ticks.length > 1 && ((to - (ticks.at(-1) ?? 0)) / length) * scalePixels() < labelPixels) ticks.pop()
   const words = (seconds: number) => (step < 1 ? `${clock(seconds)}.${Math.round((seconds % 1) * 10)}` : clock(seconds))
   return <Scale {...props} labels={ticks.map((at) => ({ at, text: words(at) }))} />
 }
@@ -40,7 +45,7 @@ export function Chords({ chords, semitones, ...props }: ChordsProps) {
   const { from, to } = props.view
   const labels = chords
     .map(({ name, start, end }) => ({ name, at: Math.max(from, start), end: Math.min(to, end) }))
-    .filter(({ name, at, end }) => name !== 'N' && ((end - at) / (to - from)) * innerWidth >= chordPixels)
+    .filter(({ name, at, end }) => name !== 'N' && ((end - at) / (to - from)) * scalePixels() >= chordPixels)
     .map(({ name, at }) => ({ at, text: transposed(name, semitones) }))
   const words = labels.map(({ at, text }) => `${text} at ${clock(Math.round(at))}`).join(', ')
   return <Scale {...props} labels={labels} words={`Chords: ${words || 'not known'}`} />

@@ -25,6 +25,7 @@ export class NotePlayer {
   /** Output of all notes that sound or are scheduled, so that they can be dropped at once. */
   #output: GainNode | undefined
   #timer: ReturnType<typeof setInterval> | undefined
+  /** Where it rests, or began to play. */
   #position = 0
   /** Time of the audio clock at which the song begins. */
   #zero = 0
@@ -42,7 +43,8 @@ export class NotePlayer {
 
   get position(): number {
     if (!this.#output || !this.#context) return this.#position
-    return Math.max(0, Math.min(this.duration, this.#context.currentTime - this.#zero))
+    const { currentTime, outputLatency } = this.#context
+    return Math.max(this.#position, Math.min(this.duration, currentTime - (outputLatency || 0) - this.#zero))
   }
 
   /** The notes to play; may change during playback. */
@@ -84,6 +86,7 @@ export class NotePlayer {
     this.#output.gain.value = loudness
     // Keeps many simultaneous notes from clipping.
     this.#output.connect(context.createDynamicsCompressor()).connect(context.destination)
+    this.#position = position
     this.#zero = context.currentTime + attackSeconds - position
     this.#next = 0
     this.#tick(position)

@@ -9,7 +9,14 @@ export { clickName, type CountIn, type Loop, type PlayerTrack } from '../sources
 /** The part of an `AudioContext` that the player uses. */
 export type PlayerContext = Pick<
   AudioContext,
-  'createAnalyser' | 'createGain' | 'createStereoPanner' | 'destination' | 'resume' | 'suspend' | 'close'
+  | 'createAnalyser'
+  | 'createGain'
+  | 'createStereoPanner'
+  | 'destination'
+  | 'outputLatency'
+  | 'resume'
+  | 'suspend'
+  | 'close'
 > &
   ClockedContext
 
@@ -92,12 +99,16 @@ export class Player {
     return this.#run !== undefined && this.#run.timeline.isEmpty
   }
 
-  /** Seconds. */
+  /** Seconds, as heard: the device plays later than the audio clock says, where the browser knows by how much. */
   get position(): number {
+    return this.#positionBehind(this.#context?.outputLatency ?? 0)
+  }
+
+  #positionBehind(seconds: number): number {
     const run = this.#run
     if (!run) return this.#restAt
     if (run.timeline.isEmpty || !this.#context) return run.from
-    return Math.max(0, Math.min(this.playable, run.timeline.positionAt(this.#context.currentTime)))
+    return Math.max(0, Math.min(this.playable, run.timeline.positionAt(this.#context.currentTime - seconds)))
   }
 
   get loop(): Loop | undefined {
@@ -154,7 +165,7 @@ export class Player {
     const cut = loop && { ...loop, to: Math.min(loop.to, this.playable) }
     const set = cut && cut.to - cut.from >= shortestLoopSeconds ? cut : undefined
     this.#loop = set
-    const { position } = this
+    const position = this.#positionBehind(0)
     this.seek(set && (position < set.from || position >= set.to) ? set.from : position)
   }
 
@@ -162,7 +173,7 @@ export class Player {
   setTempo(tempo: number): void {
     this.#tempo = tempo
     const output = this.#run?.output
-    if (!output?.setTempo || this.#isPlain) return this.seek(this.position)
+    if (!output?.setTempo || this.#isPlain) return this.seek(this.#positionBehind(0))
     output.setTempo(tempo)
     this.#options.onChange()
   }
@@ -170,7 +181,7 @@ export class Player {
   /** @param semitones -12..12; the tempo stays. */
   setSemitones(semitones: number): void {
     this.#semitones = semitones
-    this.seek(this.position)
+    this.seek(this.#positionBehind(0))
   }
 
   /**
@@ -204,7 +215,7 @@ export class Player {
     this.#pieces.replace(tracks)
     if (String(this.#pieces.names) === names) return
     if (this.#context && this.#master) this.#openChannels(this.#context, this.#master)
-    this.seek(this.position)
+    this.seek(this.#positionBehind(0))
   }
 
   close(): void {

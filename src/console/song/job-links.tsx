@@ -26,7 +26,7 @@ export function JobLinks({ client, jobId }: { client: Client; jobId: string }) {
     if (isOpen) void attempt()
   }, [client, jobId, isOpen])
   return (
-    <details class="links" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="links screen" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Share this song</summary>
       <p class="quiet">
         Anyone with a link can hear this song and download its files, without a key. It opens nothing else, and expires

@@ -38,7 +38,7 @@ export function KeepOffline({ client, job }: { client: Client; job: Job }) {
     if (!signal.aborted) await look()
   }
   return (
-    <section class="stack" aria-labelledby="offline-title">
+    <section class="stack screen" aria-labelledby="offline-title">
       <h2 id="offline-title">Offline</h2>
       {problem && <ErrorNotice problem={problem} />}
       <div class="line">

@@ -1,4 +1,6 @@
 import { type DeviceSeparation, separate, StemworkError } from '../../browser/index.js'
+import type { Messages } from '../elements/messages.js'
+import { outputWords } from '../words/first-words.js'
 
 /** The files of the separation lie below the page's own parts. */
 const folder = new URL('console/device/', document.baseURI)
@@ -10,16 +12,19 @@ let running = 0
 
 /** Shows the songs that were separated here, or wait to be. */
 export function showSongs(list: HTMLUListElement): void {
+  list.ariaLabel = 'On this device'
+  if (songs.size > 0) list.style.marginTop = '1.25rem'
   list.replaceChildren(...songs)
 }
 
 /** Separates songs within the page. No part of them reaches the service. */
-export function separateSongs(files: readonly File[], list: HTMLUListElement): void {
-  for (const file of files) list.append(order(file))
+export function separateSongs(files: Iterable<File>, list: HTMLUListElement, show: Messages['show']): void {
+  for (const file of files) order(file, show)
+  showSongs(list)
 }
 
-/** Queues a song, and returns its row. */
-function order(file: File): HTMLElement {
+/** Queues a song, and makes its row. */
+function order(file: File, show: Messages['show']): void {
   const stop = new AbortController()
   const status = make('span', { className: 'status', textContent: 'Waiting' })
   const progress = make('progress', { ariaLabel: `Separation of ${file.name}` })
@@ -36,6 +41,11 @@ function order(file: File): HTMLElement {
       }),
     )
 
+  const tell = (className: string, words: string) => {
+    status.classList.add(className)
+    status.textContent = words
+    show({ text: `${file.name}: ${words}` })
+  }
   const run = async () => {
     if (stop.signal.aborted) return
     hold(1)
@@ -51,7 +61,7 @@ function order(file: File): HTMLElement {
       offer(separation)
     } catch (error) {
       if (stop.signal.aborted) return
-      status.textContent = StemworkError.is(error) ? error.message : 'It could not be separated on this device.'
+      tell('failed', StemworkError.is(error) ? error.message : 'It could not be separated on this device.')
       actions.replaceChildren()
       leave('Dismiss', () => {})
     } finally {
@@ -60,11 +70,10 @@ function order(file: File): HTMLElement {
     }
   }
   const offer = (separation: DeviceSeparation) => {
-    status.textContent = ['Separated. Save the files before you close the page.', ...separation.warnings].join(' ')
-    const links = Object.entries(separation.stems).map(([stem, content]) =>
-      make('a', { href: URL.createObjectURL(content), download: content.name, textContent: stem, className: 'button' }),
-    )
-    actions.replaceChildren(...links)
+    tell('succeeded', ['Separated. Save the files before you close the page.', ...separation.warnings].join(' '))
+    const links = Object.entries(separation.stems).map(([stem, content]) => linkTo(content, outputWords(stem), file))
+    state.append(make('div', { className: 'flow' }, ...links))
+    actions.replaceChildren()
     leave('Remove', () => {
       for (const { href } of links) URL.revokeObjectURL(href)
       void separation.remove()
@@ -74,7 +83,6 @@ function order(file: File): HTMLElement {
   leave('Stop', () => stop.abort())
   songs.add(row)
   last = last.then(run)
-  return row
 }
 
 /** While songs are being separated, asks before the page is left. */
@@ -86,6 +94,11 @@ function hold(change: number): void {
 
 function askFirst(event: BeforeUnloadEvent): void {
   event.preventDefault()
+}
+
+function linkTo(content: File, textContent: string, song: File): HTMLAnchorElement {
+  const [href, ariaLabel] = [URL.createObjectURL(content), `${textContent} of ${song.name}`]
+  return make('a', { href, download: content.name, textContent, ariaLabel, className: 'button' })
 }
 
 function make<Name extends keyof HTMLElementTagNameMap>(

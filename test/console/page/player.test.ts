@@ -18,6 +18,7 @@ function fakeContext() {
   const gains: { gain: { value: number; setTargetAtTime(value: number): void } }[] = []
   const context = {
     currentTime: 5,
+    outputLatency: 0,
     destination: {},
     resume: async () => undefined,
     suspend: async () => undefined,
@@ -118,6 +119,22 @@ describe('the player', () => {
     player.pause()
     clock.currentTime += 10
     expect([player.isPlaying, player.position]).toEqual([false, expect.closeTo(18.75, 6)])
+    player.close()
+  })
+
+  test('the position is what is heard, behind the clock; a loop continues where the device is', async () => {
+    const { player, starts, clock } = play([counting(30)])
+    player.play()
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(2))
+    clock.outputLatency = 0.25
+    clock.currentTime = starts[0]!.at + 0.1
+    expect(player.position, 'nothing is heard yet').toBe(0)
+    clock.currentTime = starts[0]!.at + 2
+    expect(player.position).toBeCloseTo(1.75, 6)
+    const before = starts.length
+    player.setLoop({ from: 1, to: 20 })
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThan(before))
+    expect(starts[before]!.frame).toBe(2000)
     player.close()
   })
 
