@@ -5,6 +5,7 @@ import type { FailingReceiver } from '../core/engine/job/receiver.js'
 import { sliceRows } from '../core/engine/queries/job-slices.js'
 import { keepLatest } from './keep-latest.js'
 import type { Share, Shares } from '../core/engine/limits/shares.js'
+import type { JobPage, JobQuery } from '../core/engine/ports/job-store.js'
 import type { HttpEngine } from './http-engine.js'
 
 /** A change of a job, or of a webhook receiver. All followers of its application get the same object. */
@@ -28,8 +29,12 @@ const events: readonly JobEventName[] = [
 
 /** Interval of polling for changes by other processes, which emit no event here. */
 const pollMs = 2000
-/** Newest jobs and running jobs that a poll reads. */
+/** Newest jobs, open jobs and running jobs that a poll reads. */
 const polledJobs = 50
+/** A poll reads the jobs that have ended since shortly before the last end that it knows: others may be written late. */
+const lateEndMs = 5000
+/** At first, it reads those of the last minute: a node's clock may differ by this much from the store's. */
+const mostSkewMs = 60_000
 /** Rest after each slice, as a multiple of its duration: reading records takes at most a fifth of the time. */
 const restShare = 4
 /** Most jobs with unread changes per follower; beyond that, the follower is dropped. */
@@ -61,12 +66,14 @@ interface ApplicationWatchParts {
 export class ApplicationWatch {
   readonly #parts: ApplicationWatchParts
   readonly #followers = new Set<Follower>()
-  /** The state of each job that followers were last told. */
-  readonly #shown = new Map<string, string>()
+  /** What followers were last told of each job: its state as a text, and the place of this state in the job's life. */
+  readonly #shown = new Map<string, { state: string; place: readonly number[] }>()
   /** The last changes of jobs, by id. */
   readonly #kept = new Map<string, JobChange>()
   readonly #reads = new Map<string, Promise<JobChange>>()
   readonly #closed = new AbortController()
+  /** The last end of a job that a poll has found. */
+  #lastEnd = 0
   #ready: Promise<void> | undefined
 
   constructor(parts: ApplicationWatchParts) {
@@ -151,11 +158,11 @@ export class ApplicationWatch {
 
   #tell(change: Exclude<JobChange, { kind: 'receiver' }>): void {
     const id = change.kind === 'job' ? change.job.id : change.id
-    if (change.kind === 'job') {
-      const state = stateOf(change.job)
-      if (this.#shown.get(id) === state) return
-      this.#shown.set(id, state)
-    } else this.#shown.delete(id)
+    const shown = this.#shown.get(id)
+    const next = change.kind === 'job' ? { state: stateOf(change.job), place: placeOf(change.job) } : gone
+    // An event and a poll, or two events, may report the changes of a job in the wrong order.
+    if (shown && (shown.state === next.state || isBefore(next.place, shown.place))) return
+    this.#shown.set(id, next)
     keepLatest(this.#kept, id, change, mostKept)
     this.#spread(id)
   }
@@ -194,9 +201,14 @@ export class ApplicationWatch {
     const share = await this.#parts.polls.take(this.#parts.app, this.#closed.signal)
     try {
       const known = new Set(this.#shown.keys())
-      await this.#readNewest(known, ['QUEUED', 'STARTED'])
-      await this.#readNewest(known)
-      // Jobs too old for the two lists are read once each, and again only after another change.
+      const open = await this.#readNewest(known, { statuses: ['QUEUED', 'STARTED'] })
+      // Workers begin with the oldest jobs.
+      if (open === polledJobs) await this.#readNewest(known, { statuses: ['STARTED'] })
+      if ((await this.#readNewest(known, {})) === polledJobs) {
+        const completedAfter = Math.max(Date.now() - mostSkewMs, this.#lastEnd - lateEndMs)
+        await this.#readNewest(known, { statuses: ['SUCCEEDED', 'FAILED'], completedAfter }, mostUnread)
+      }
+      // Jobs too old for these lists are read once each, and again only after another change.
       for (const id of [...known].slice(0, polledJobs)) {
         const state = this.#shown.get(id)
         const startedAt = performance.now()
@@ -212,21 +224,30 @@ export class ApplicationWatch {
     }
   }
 
-  /** @param unseen ids, from which those of the jobs found are removed */
-  async #readNewest(unseen: Set<string>, statuses?: readonly JobStatus[]): Promise<void> {
-    let after: { createdAt: number; id: string } | undefined
-    for (let read = 0; read < polledJobs; read += sliceRows) {
+  /**
+   * Passes on the newest matching jobs, and returns how many there were.
+   *
+   * @param unseen ids, from which those of the jobs found are removed
+   */
+  async #readNewest(unseen: Set<string>, query: JobQuery, most = polledJobs): Promise<number> {
+    let after: JobPage['after']
+    let read = 0
+    while (read < most) {
       const startedAt = performance.now()
-      const jobs = await this.#parts.engine.list({ app: this.#parts.app, statuses, limit: sliceRows, after })
+      const limit = Math.min(sliceRows, most - read)
+      const jobs = await this.#parts.engine.list({ ...query, app: this.#parts.app, limit, after })
       for (const job of jobs) {
         unseen.delete(job.id)
+        this.#lastEnd = Math.max(this.#lastEnd, job.completedAt ?? 0)
         this.#tell({ kind: 'job', job })
       }
+      read += jobs.length
       const last = jobs.at(-1)
-      if (!last || jobs.length < sliceRows) return
+      if (!last || jobs.length < limit) break
       after = { createdAt: last.createdAt, id: last.id }
       await this.#rest(startedAt)
     }
+    return read
   }
 
   async #rest(startedAt: number): Promise<void> {
@@ -247,4 +268,19 @@ async function hasNews(follower: Follower, idleMs: number): Promise<boolean> {
 
 function stateOf({ status, progress, stage, attempts }: JobRecord): string {
   return JSON.stringify([status, progress, stage, attempts])
+}
+
+/** The last state of a job. It is kept until a poll has read that the job is gone. */
+const gone = { state: 'deleted', place: [Infinity] }
+
+const statusesInOrder: readonly JobStatus[] = ['STARTED', 'QUEUED', 'SUCCEEDED', 'FAILED']
+
+/** Grows with each change that followers see: after each of its claims, a job is running, queued again and ended. */
+function placeOf({ retries, token, status, progress }: JobRecord): number[] {
+  return [retries, token, statusesInOrder.indexOf(status), progress]
+}
+
+function isBefore(a: readonly number[], b: readonly number[]): boolean {
+  const differing = a.findIndex((number, index) => number !== b[index])
+  return differing >= 0 && (a[differing] ?? 0) < (b[differing] ?? 0)
 }

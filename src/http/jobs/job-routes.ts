@@ -164,7 +164,8 @@ export const jobRoutes = [
     summary: 'Follow all jobs by server-sent events',
     description:
       'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, ' +
-      'and `deleted` with the id of a deleted job. To miss none, list the jobs after `ready`. `webhook-receiver` ' +
+      'and `deleted` with the id of a deleted job; if another process deletes it, only if it was open or among the ' +
+      'newest 50. To miss none, list the jobs after `ready`. `webhook-receiver` ' +
       'shows a webhook receiver that has failed for too long and was disabled.',
     access: 'key',
     answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },

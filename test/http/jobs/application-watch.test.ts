@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { expect, test, vi } from 'vitest'
 import { sampleJob } from '../../../src/contract/job-samples.js'
+import { matcherOf } from '../../../src/core/engine/ports/job-query.js'
+import type { JobPage } from '../../../src/core/engine/ports/job-store.js'
 import { Shares } from '../../../src/core/engine/limits/shares.js'
 import { ApplicationWatch } from '../../../src/http/application-watch.js'
 import type { HttpEngine } from '../../../src/http/http-engine.js'
@@ -78,5 +80,55 @@ test('followers that are far behind read the jobs from the store, each once for 
   }
   // The last hundred jobs are kept.
   expect(get).toHaveBeenCalledTimes(50)
+  stop.abort()
+})
+
+test('a change that is reported late, by an event or a poll, does not undo a later one', async () => {
+  const { watch, emitter } = watchOf('app')
+  const stop = new AbortController()
+  const follower = watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) })
+  await follower.next()
+  const job = (id: string, status: string, token = 1) => ({ ...sampleJob(), id, app: 'app', status, token })
+  emitter.emit('job.started', { job: job('begun', 'STARTED') })
+  // A worker may claim a job before its creation has been reported.
+  emitter.emit('job.created', { job: job('begun', 'QUEUED', 0) })
+  expect((await follower.next()).value).toMatchObject({ job: { id: 'begun', status: 'STARTED' } })
+  const asRead = ['begun', 'removed'].map((id) => job(id, 'STARTED'))
+  const list = vi.fn(async () => {
+    emitter.emit('job.succeeded', { job: job('begun', 'SUCCEEDED') })
+    emitter.emit('job.deleted', { job: { ...asRead[1], deleted: true } })
+    return asRead
+  })
+  Object.assign(emitter, { list })
+  const seen = await Promise.all([follower.next(), follower.next()])
+  expect(seen.map(({ value }) => value)).toMatchObject([{ job: { status: 'SUCCEEDED' } }, { kind: 'deleted' }])
+  emitter.emit('job.requeued', { job: { ...job('begun', 'QUEUED'), retries: 1 } })
+  expect((await follower.next()).value).toMatchObject({ job: { id: 'begun', status: 'QUEUED' } })
+  stop.abort()
+})
+
+test('starts and ends of old jobs in other processes are found, however many jobs are newer', async () => {
+  const { watch, emitter } = watchOf('app')
+  const jobs = Array.from({ length: 120 }, (_, n) => ({
+    ...sampleJob(),
+    id: `job ${n}`,
+    app: 'app',
+    createdAt: 1000 - n,
+  }))
+  const list = async ({ limit, after, ...query }: JobPage) => {
+    const first = jobs.findIndex(({ id }) => id === after?.id) + 1
+    return jobs.slice(first).filter(matcherOf(query)).slice(0, limit)
+  }
+  Object.assign(emitter, { list, get: async (wanted: string) => jobs.find(({ id }) => id === wanted) })
+  const stop = new AbortController()
+  const follower = watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) })
+  await follower.next()
+  Object.assign(jobs[119]!, { status: 'STARTED', token: 1 })
+  Object.assign(jobs[118]!, { status: 'SUCCEEDED', token: 1, completedAt: Date.now() })
+  const seen = await Promise.all([follower.next(), follower.next()])
+  expect(seen.map(({ value }) => value)).toMatchObject([
+    { job: { id: 'job 119', status: 'STARTED' } },
+    { job: { id: 'job 118', status: 'SUCCEEDED' } },
+  ])
   stop.abort()
 })
