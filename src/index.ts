@@ -57,7 +57,7 @@ export {
   type ProgramProgress,
   type ProgramResult,
 } from './core/engine/program/program.js'
-export type { RunContext, StepContext, StepFile, StepOptions, Steps } from './core/engine/workflow/steps.js'
+export type { Kept, RunContext, StepContext, StepFile, StepOptions, Steps } from './core/engine/workflow/steps.js'
 export type { StepRecord } from './core/engine/job/step.js'
 export type { RetryOn, WorkflowPolicy } from './core/engine/workflow/policy.js'
 export type { LedgerEntry, LedgerGroup, LedgerQuery, LedgerTotal } from './core/engine/job/ledger.js'

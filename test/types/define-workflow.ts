@@ -8,6 +8,12 @@ interface File {
   name?: string
 }
 
+interface Tree {
+  readonly branches: readonly Tree[]
+  pair: [string, number]
+  size?: number
+}
+
 const text = { fileName: 'text.txt', contentType: 'text/plain' }
 
 // Params, inputs and outputs have the types and names of the definition.
@@ -170,6 +176,16 @@ defineWorkflow({
     expectType<number>()(made.gain)
     const both = await step.all({ one: async () => 1, two: async () => inputs.inputUrl.path })
     expectType<string>()(both.two)
+    // A step's value has become JSON, from its first run on.
+    const found = await step.run('find', async () => [new Date(), 1n].find((each) => typeof each === 'object'))
+    expectType<string | null>()(found)
+    const json = await step.run('json', async () => ({ at: new Date(), run: () => 1, any: {} as unknown, text: '' }))
+    expectType<{ at: string; any: unknown; text: string }>()(json)
+    const tree: Tree = await step.run('tree', async (): Promise<Tree> => ({ branches: [], pair: ['a', 1] }))
+    expectType<void>()(await step.run('nothing', async () => {}))
+    // @ts-expect-error: not a Date any more
+    void json.at.getTime()
+    void tree
     return { text: made.file }
   },
 })

@@ -39,7 +39,11 @@ const batchViewSchema = z
     counts: z.object({ QUEUED: count, STARTED: count, SUCCEEDED: count, FAILED: count }),
     progress: z.number().min(0).max(1).describe('Over all jobs; an ended job counts as done.'),
     createdAt: timestampSchema.nullable().describe('Null for jobs with this name that were created one by one.'),
-    endedAt: timestampSchema.nullable().describe('When the last of its jobs ended.'),
+    endedAt: timestampSchema
+      .nullable()
+      .describe(
+        'When the last of its jobs ended. Null if `createdAt` is: then only `counts` tells whether all have ended.',
+      ),
   })
   .meta({ id: 'Batch' })
 

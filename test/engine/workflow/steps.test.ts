@@ -125,7 +125,7 @@ describe('a finished step', () => {
     const { engine, submit, until, code } = made
     await engine.start()
     const { id } = await until((await submit()).id, 'FAILED')
-    code.run = async ({ step }) => await step.run('other', async () => void ran.push('other'))
+    code.run = async ({ step }) => void (await step.run('other', async () => void ran.push('other')))
     const retried = async () => {
       await engine.retry(id)
       return await until(id, 'FAILED', 'SUCCEEDED')

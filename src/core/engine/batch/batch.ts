@@ -41,7 +41,7 @@ export interface BatchStatus {
   progress: number
   /** Null for jobs that were submitted one by one with this name. */
   createdAt: number | null
-  /** When the last of its jobs ended. */
+  /** When the last of its jobs ended. Null if `createdAt` is: then only `counts` tells whether all have ended. */
   endedAt: number | null
 }
 

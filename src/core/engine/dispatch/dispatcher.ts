@@ -78,9 +78,11 @@ export class Dispatcher {
   /** May be called again after a failure. */
   async start(): Promise<void> {
     // All code that jobs and webhooks need: Node.js never loads a file again that it once failed to load, for example
-    // because the process had no file descriptors left, or the package was being updated.
-    const loading = [this.#loadAttempt(), import('../fetch/guarded-fetch.js')]
-    await Promise.all([this.#scratch.check(), ...loading])
+    // because the process had no file descriptors left, or the package was being updated. One by one: Jest fails if two
+    // imports that share a file begin together.
+    await this.#scratch.check()
+    await this.#loadAttempt()
+    await import('../fetch/guarded-fetch.js')
     this.#subscription = this.#subscribe()
     await this.#subscription
     this.#preemption.start()

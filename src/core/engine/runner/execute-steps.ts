@@ -10,7 +10,7 @@ import type { InputFile, KeptStep, RunSteps, StepResult, StepState, WorkResult }
 import { removeFolder } from './run-folder.js'
 import { asKept, MadeFile, withFiles, wrongSteps } from './step-files.js'
 import { longestTimerMs } from '../workflow/policy.js'
-import type { StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
+import type { Kept, StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
 import { untilAborted } from '../workflow/until-aborted.js'
 
 const defaultShare = 0.1
@@ -101,7 +101,7 @@ export class StepRun implements Steps {
     return step
   }
 
-  run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
+  run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Kept<Value>> {
     const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs, ...others } = options
     // Refused, because the author of the workflow would believe that a misspelt option is in force.
     for (const other of Object.keys(others))
@@ -115,11 +115,11 @@ export class StepRun implements Steps {
   }
 
   /** Does the same as `run` with any policy. */
-  do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
+  do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Kept<Value>> {
     return this.#follow(name, this.#do(name, work, policy))
   }
 
-  async #do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
+  async #do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Kept<Value>> {
     this.#use(name)
     const done = await this.#busy(async () => {
       const { version = this.#ports.version, share = defaultShare } = policy
@@ -133,7 +133,7 @@ export class StepRun implements Steps {
       this.#progress += share
       if (!finished) this.#ports.report(name, this.#progress)
       this.#open.delete(name)
-      return { value: withFiles(value, files) as Value }
+      return { value: withFiles(value, files) as Kept<Value> }
     })
     return done ? done.value : await new Promise<never>(() => {})
   }
@@ -141,13 +141,13 @@ export class StepRun implements Steps {
   async all<Values extends Record<string, unknown>>(
     works: { [Name in keyof Values]: Work<Values[Name]> },
     options: StepOptions = {},
-  ): Promise<Values> {
+  ): Promise<{ [Name in keyof Values]: Kept<Values[Name]> }> {
     const runs = Object.entries(works).map(async ([name, work]) => [name, await this.run(name, work, options)] as const)
     // All steps end before the first failure is thrown, so that the results of the successful ones are kept.
     const settled = await Promise.allSettled(runs)
     const failed = settled.find((run) => run.status === 'rejected')
     if (failed) throw failed.reason
-    return Object.fromEntries(await Promise.all(runs)) as Values
+    return Object.fromEntries(await Promise.all(runs)) as { [Name in keyof Values]: Kept<Values[Name]> }
   }
 
   sleep(name: string, milliseconds: number): Promise<void> {

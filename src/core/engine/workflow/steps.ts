@@ -34,6 +34,28 @@ export interface StepOptions {
 
 export type Work<Value> = (context: StepContext) => Promise<Value>
 
+/** A step's value after JSON: files are still files, but a `Date` has become its text, and `undefined` alone `null`. */
+export type Kept<Value> = void extends Value
+  ? Value
+  : Value extends string | number | boolean | null | StepFile
+    ? Value
+    : Value extends { toJSON(...given: never): infer Json }
+      ? Kept<Json>
+      : Value extends bigint
+        ? never
+        : Value extends Lost
+          ? null
+          : Value extends readonly unknown[]
+            ? { [Index in keyof Value]: Kept<Value[Index]> }
+            : {
+                [Name in keyof Value as Value[Name] extends Lost ? never : Name]:
+                  | Kept<Exclude<Value[Name], undefined>>
+                  | Extract<Value[Name], undefined>
+              }
+
+/** What JSON leaves out of an object, and replaces by `null` elsewhere. */
+type Lost = undefined | symbol | ((...given: never) => unknown)
+
 /**
  * The durable parts of a run. A finished step never runs again: after a crash, a shutdown or a failure the function
  * runs from its beginning, and finished steps return their earlier results. So the code between steps must be quick and
@@ -41,15 +63,15 @@ export type Work<Value> = (context: StepContext) => Promise<Value>
  */
 export interface Steps {
   /**
-   * Does the work, unless it is finished, and keeps its result: JSON, which may contain its files. Each name must be
-   * used only once.
+   * Does the work, unless it is finished, keeps its result as JSON, which may contain its files, and returns that JSON.
+   * Each name must be used only once.
    */
-  run<Value>(name: string, work: Work<Value>, options?: StepOptions): Promise<Value>
+  run<Value>(name: string, work: Work<Value>, options?: StepOptions): Promise<Kept<Value>>
   /** Runs steps concurrently. Resolves with their values by name. */
   all<Values extends Record<string, unknown>>(
     works: { [Name in keyof Values]: Work<Values[Name]> },
     options?: StepOptions,
-  ): Promise<Values>
+  ): Promise<{ [Name in keyof Values]: Kept<Values[Name]> }>
   /** Waits any time, without occupying a slot or a process. */
   sleep(name: string, milliseconds: number): Promise<void>
   /** Waits likewise for `engine.sendEvent(jobId, name, value)`. `undefined`: no event came in time. */
