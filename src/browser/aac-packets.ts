@@ -1,4 +1,5 @@
 import { concat, latin1, viewOf } from '../core/media/bytes.js'
+import { aacSetup } from '../core/media/decode/mp4/aac-setup.js'
 import { type Box, findBox } from '../core/media/decode/mp4/mp4-boxes.js'
 import type { Packets, PacketWindow } from './web-codec.js'
 
@@ -45,15 +46,11 @@ function need(box: Box | undefined, type: string): Box {
   throw new Error(`the index has no ${type}`)
 }
 
-/** Decoder configuration from the sample description (ISO/IEC 14496-14, 5.6; 14496-1, 7.2.6; 14496-3, 1.6.2.1). */
+/** Decoder configuration from the sample description (ISO/IEC 14496-3, 1.6.2.1). */
 function configOf(bytes: Uint8Array, description: Box): AudioDecoderConfig {
   const codec = latin1(bytes, description.body + 12, description.body + 16)
-  const at = latin1(bytes, description.body, description.end).indexOf('esds')
-  if (codec !== 'mp4a' || at < 0) throw new Error(`unsupported: ${codec.trim()}`)
-  const elementary = descriptor(bytes, description.body + at + 8, 3)
-  const decoder = descriptor(bytes, elementary + 3, 4)
-  const setup = descriptor(bytes, decoder + 13, 5)
-  const specific = bytes.slice(setup, setup + (bytes[setup - 1] ?? 0))
+  if (codec !== 'mp4a') throw new Error(`unsupported: ${codec.trim()}`)
+  const specific = aacSetup(bytes).slice()
   const [first = 0, second = 0] = specific
   const rate = sampleRates[((first & 7) << 1) | (second >> 7)]
   const channels = (second >> 3) & 15
@@ -62,14 +59,6 @@ function configOf(bytes: Uint8Array, description: Box): AudioDecoderConfig {
 }
 
 const sampleRates = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000]
-
-/** Where the content of a descriptor begins; its length has seven bits in each byte. */
-function descriptor(bytes: Uint8Array, at: number, tag: number): number {
-  if (bytes[at] !== tag) throw new Error(`the description of the sound has no part ${tag}`)
-  let end = at + 1
-  while ((bytes[end] ?? 0) & 0x80) end++
-  return end + 1
-}
 
 /** From the edit list, if it has one media edit (ISO/IEC 14496-12, 8.6.6), or from iTunes' gapless note (iTunSMPB). */
 function windowOf(bytes: Uint8Array, index: Box, track: Box, sampleRate: number): PacketWindow | undefined {

@@ -109,7 +109,7 @@ describe('service/loudness', () => {
       const ramp = join(folder, 'ramp.wav')
       const levels = new Float32Array(60 * rate).map((_, i) => 10 ** ((i / rate / 3 - 35) / 20))
       await write(ramp, [levels.map((level, i) => level * Math.sin(i / 7))], rate, '24')
-      for (const path of [song, six, mono, ramp, fixture('stereo.mp3')]) {
+      for (const path of [song, six, mono, ramp, ...['stereo.mp3', 'mono.mp3', 'mono.m4a'].map(fixture)]) {
         const args = [
           '-nostats',
           '-guess_layout_max',

@@ -11,7 +11,7 @@ interface Expected {
   sampleRate: number
   /** Exact number of samples per channel; formats that state no length keep the encoder's padding. */
   sampleCount: number
-  /** Minimum signal-to-noise ratio of both channels against the encoded signal. */
+  /** Minimum signal-to-noise ratio of each channel against the encoded signal. */
   decibels: number
   isMono?: boolean
 }
@@ -51,11 +51,10 @@ describe('encoded audio', () => {
       expect({ format: stream.format, sampleRate: stream.sampleRate, channelCount: stream.channelCount }).toEqual({
         format: expected.format,
         sampleRate: expected.sampleRate,
-        channelCount: 2,
+        channelCount: expected.isMono ? 1 : 2,
       })
       expect(channels[0]).toHaveLength(expected.sampleCount)
       const signal = testSignal(expected.sampleRate)
-      if (expected.isMono) signal[1] = signal[0]!
       const ratios = channels.map((plane, channel) => signalToNoise(signal[channel]!, plane))
       expect(Math.min(...ratios)).toBeGreaterThan(expected.decibels)
       expect(stream.readFraction?.()).toBe(1)

@@ -31,6 +31,15 @@ export interface Encoded {
   pieces: EncodedPieces
   /** For messages. */
   format: string
+  /** For codecs whose output does not tell. */
+  declared?: DeclaredMono
+}
+
+/** Whether the file calls its sound mono. */
+export interface DeclaredMono {
+  /** Looks in the decoder's input. */
+  look(bytes: Uint8Array): void
+  isMono(): boolean
 }
 
 /**
@@ -59,18 +68,19 @@ export async function openLinks(
   links: AsyncIterable<EncodedPieces> | Iterable<EncodedPieces>,
 ): Promise<AudioStream> {
   const warnings: string[] = []
-  const { format } = encoded
+  const { format, declared } = encoded
   const blocks = decodeLinks(encoded, links, warnings)
   const first = await blocks.next()
   if (first.done) throw undecoded(format)
   const { sampleRate, channels } = first.value
+  const channelCount = declared?.isMono() === false ? Math.max(2, channels.length) : channels.length
   return {
     sampleRate,
-    channelCount: channels.length,
+    channelCount,
     sampleCount: undefined,
     format,
     warnings,
-    blocks: sameShape(first.value, blocks, warnings),
+    blocks: sameShape(first.value, blocks, { channelCount, adapts: declared !== undefined }, warnings),
   }
 }
 
@@ -118,7 +128,7 @@ async function* decodeLinks(
 type RatedBlock = AudioBlock & { sampleRate: number }
 
 async function* decodeAll(
-  { codec, load, pieces, format }: Encoded,
+  { codec, load, pieces, format, declared }: Encoded,
   warnings: string[],
 ): AsyncGenerator<RatedBlock, void, undefined> {
   const decoder = await createDecoder(codec, load).catch((error: unknown) => {
@@ -133,7 +143,10 @@ async function* decodeAll(
   try {
     for (;;) {
       const piece = await nextPiece(pieces, silentPieces > patiencePieces ? impatientPieceBytes : 1)
-      if (!piece.done && !hasAudio) steps.look(piece.value)
+      if (!piece.done && !hasAudio) {
+        steps.look(piece.value)
+        declared?.look(piece.value)
+      }
       let decoded: Decoded
       try {
         decoded = await quietly(() => decoder(piece.done ? undefined : piece.value))
@@ -147,7 +160,7 @@ async function* decodeAll(
         silentBytes = silentPieces = 0
         steps.correct(decoded.channelData)
         silenced += silenceDamage(decoded.channelData)
-        yield { sampleRate: decoded.sampleRate, channels: planesOf(decoded.channelData, collapsesMono.has(codec)) }
+        yield { sampleRate: decoded.sampleRate, channels: [...decoded.channelData] }
       }
       if (piece.done) break
       silentBytes += piece.value.length
@@ -166,40 +179,53 @@ async function* decodeAll(
     warnings.push(`${silenced} samples were far too loud to be real and were silenced; the file is damaged.`)
 }
 
-/** These codecs return one channel while both are identical, so mono and stereo look the same: both become stereo. */
-const collapsesMono = new Set(['mp3', 'aac', 'mp4', 'wma', 'mkv', 'avi'])
-
 function isAudio({ channelData, sampleRate }: Decoded): boolean {
   return sampleRate > 0 && channelData.length > 0 && channelData[0]!.length > 0
 }
 
-function planesOf(planes: readonly Float32Array[], isStereo: boolean): Float32Array[] {
-  return isStereo && planes.length === 1 ? [planes[0]!, planes[0]!.slice()] : [...planes]
+interface Shape {
+  channelCount: number
+  /** Whether mono becomes stereo, and stereo mono, where the other is expected. */
+  adapts: boolean
 }
 
 async function* sameShape(
   first: RatedBlock,
   rest: AsyncIterable<RatedBlock>,
+  { channelCount, adapts }: Shape,
   warnings: string[],
 ): AsyncGenerator<AudioBlock, void, undefined> {
-  yield { channels: first.channels }
+  const shaped = (channels: Float32Array[]) => (adapts ? adapted(channels, channelCount) : channels)
+  const begin = { ...first, channels: shaped(first.channels) }
+  yield { channels: begin.channels }
   let straySamples = 0
-  for await (const { channels, sampleRate } of rest) {
-    if (sampleRate === first.sampleRate && channels.length === first.channels.length) {
+  let isMixed = false
+  for await (const block of rest) {
+    const channels = shaped(block.channels)
+    isMixed ||= channels.length < block.channels.length
+    if (block.sampleRate === begin.sampleRate && channels.length === channelCount) {
       yield { channels }
       continue
     }
     straySamples += channels[0]!.length
-    if (straySamples > straySecondsAllowed * sampleRate) {
-      const change = `from ${describe(first)} to ${describe({ channels, sampleRate })}`
+    if (straySamples > straySecondsAllowed * block.sampleRate) {
+      const change = `from ${describe(begin)} to ${describe({ ...block, channels })}`
       throw badInput(
         'decode_failed',
         `The file changes ${change} partway through, which is not supported. Split it into one file for each part.`,
       )
     }
   }
+  if (isMixed) warnings.push('The file begins in mono; its stereo parts were mixed to mono.')
   if (straySamples > 0)
     warnings.push(`${straySamples} samples with another rate or number of channels were left out; the file is damaged.`)
+}
+
+function adapted(channels: Float32Array[], count: number): Float32Array[] {
+  const [left, right] = channels
+  if (count === 2 && !right) return [left!, left!.slice()]
+  if (count === 1 && right && channels.length === 2) return [left!.map((value, i) => (value + right[i]!) / 2)]
+  return channels
 }
 
 function describe({ channels, sampleRate }: RatedBlock): string {

@@ -1,5 +1,6 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { loadCodec } from './codecs.js'
+import { declaredMono } from './declared-mono.js'
 import { fileBytes } from './file-bytes.js'
 import { openFfmpeg } from './ffmpeg/ffmpeg-stream.js'
 import { localFile } from './local-file.js'
@@ -52,7 +53,7 @@ async function openWithoutFfmpeg(
   if (format === 'free-mp3') throw error.toBadInput('Decode it with mpg123 or LAME, and send WAV or FLAC.')
   if (format !== 'mpeg-ts') throw error.toBadInput()
   const file = fileBytes(await localFile(path), signal)
-  return await openTransportStream(file, loadCodec).catch((cause: unknown) => {
+  return await openTransportStream(file, loadCodec, declaredMono).catch((cause: unknown) => {
     throw cause instanceof UndecodedError ? cause.toBadInput() : cause
   })
 }

@@ -5,6 +5,7 @@ import { openAu } from './pcm/au-reader.js'
 import { openCaf } from './pcm/caf-reader.js'
 import { inWaveOrder, matroskaCodec } from './channel-order.js'
 import { type CodecLoader, openCodec, openLinks } from './codec-stream.js'
+import { declaredMono } from './declared-mono.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlac } from './flac/flac-reader.js'
 import { mp3Damage } from './mpeg/mp3-damage.js'
@@ -51,7 +52,7 @@ export async function openFormat(
   load: CodecLoader,
 ): Promise<OpenedFormat> {
   const decode = (codec: string, pieces = file.pieces({ from: head.position, pieceBytes: codecPieceBytes })) =>
-    openCodec({ codec, load, pieces, format })
+    openCodec({ codec, load, pieces, format, declared: declaredMono(codec) })
   const seconds = await statedSeconds(file, format, head.bytes)
   switch (format) {
     case 'wav':
@@ -84,7 +85,7 @@ export async function openFormat(
     case 'mp3': {
       const damage = mp3Damage()
       const links = mp3Links(damage.watched(file.pieces({ from: head.position, pieceBytes: codecPieceBytes })))
-      const stream = await openLinks({ codec: 'mp3', load, format }, links)
+      const stream = await openLinks({ codec: 'mp3', load, format, declared: declaredMono('mp3') }, links)
       return stating(withWarnings(stream, damage.warnings), seconds)
     }
     default:

@@ -1,6 +1,6 @@
 import { concat } from '../../bytes.js'
 import type { AudioStream } from '../../dsp/audio-stream.js'
-import { type CodecLoader, type EncodedPieces, openCodec } from '../codec-stream.js'
+import { type CodecLoader, type DeclaredMono, type EncodedPieces, openCodec } from '../codec-stream.js'
 import type { FileBytes } from '../file-bytes.js'
 import type { PacketTrack } from './mpeg-ts-packets.js'
 import { quietly } from '../quiet-console.js'
@@ -16,7 +16,11 @@ const pieceBytes = 16 * 1024
  *
  * @throws UndecodedError if it has no sound that can be decoded
  */
-export async function openTransportStream(file: FileBytes, load: CodecLoader): Promise<AudioStream> {
+export async function openTransportStream(
+  file: FileBytes,
+  load: CodecLoader,
+  declaredMono: (codec: string) => DeclaredMono | undefined,
+): Promise<AudioStream> {
   const { packetTrack } = await import('./mpeg-ts-packets.js')
   let furthest = 0
   const read = (position: number, length: number) => {
@@ -33,7 +37,8 @@ export async function openTransportStream(file: FileBytes, load: CodecLoader): P
       'The file is an MPEG transport stream (TS) in which no AAC, MP3, MP2, AC-3 or E-AC-3 was found.',
     )
   const lost: string[] = []
-  const stream = await openCodec({ codec, load, pieces: piecesOf(track.packets, lost), format: 'mpeg-ts' })
+  const pieces = piecesOf(track.packets, lost)
+  const stream = await openCodec({ codec, load, pieces, format: 'mpeg-ts', declared: declaredMono(codec) })
   return { ...withWarnings(stream, () => lost), readFraction: () => furthest / file.size }
 }
 
