@@ -84,7 +84,7 @@ export class Lifecycle {
     maintenance.stop()
     waking.close()
     // An interrupted attempt sends no more heartbeats: after one lease, another worker may own its job.
-    const dispatchMs = timeoutMs + options.dispatch.leaseMs
+    const dispatchMs = Math.min(timeoutMs + options.dispatch.leaseMs, longestTimerMs)
     let left: Promise<boolean> | undefined
     const unlessSilent = async (work: Promise<unknown>) => {
       if (await (left ??= workers.stop())) await work
