@@ -2,7 +2,8 @@ import type { RequestOptions } from './connection.js'
 
 /**
  * Data to send: a `File` or other `Blob`, bytes, or a stream of bytes. In Node, `fs.openAsBlob(path)` opens a file as a
- * Blob.
+ * Blob. Node takes the size of such a Blob modulo 4 GiB (nodejs/node#52585), so larger files would lose their end: send
+ * them as `fs.createReadStream(path)`.
  */
 export type UploadSource = Blob | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from '../core/engine/errors.js'
 import { applicationIdSchema } from '../core/engine/job/application-id.js'
 import { checkInput, issueTexts } from '../core/engine/workflow/check-input.js'
+import { longestTimerMs } from '../core/engine/workflow/policy.js'
 
 /** The sender of a request, which owns the jobs that it creates. */
 export interface Caller {
@@ -57,7 +58,9 @@ const pathSchema = z
 const originSchema = z
   .string()
   .regex(/^(null|[a-z][a-z0-9+.-]*:\/\/[^/]+)$/, 'must be like https://app.example.org, without a path')
-const seconds = count
+const timer = count.max(longestTimerMs)
+/** A thousand years at most, as for times of the engine: JavaScript has no date for much later ones. */
+const seconds = count.max(365_000 * 24 * 3600)
 const rateSchema = z.union([z.literal(false), z.strictObject({ requests: count, perSeconds: z.number().positive() })])
 
 export const handlerOptionsSchema = z.strictObject({
@@ -128,7 +131,7 @@ export const handlerOptionsSchema = z.strictObject({
             'exceed the limit, as may the uploads in progress of each process that shares a store. `false`: no limit.',
         ),
       uploadsInFlight: count.default(20).describe('Uploads of an application at a time, for each process.'),
-      idleMs: count
+      idleMs: timer
         .default(30_000)
         .describe('Longest wait for the next bytes of a body, or for a client to read more.'),
       waitingRequests: count
@@ -149,7 +152,7 @@ export const handlerOptionsSchema = z.strictObject({
           'The same for all applications. When all are taken, the application with the most loses one to another ' +
             'that has none; its client can continue with a range request.',
         ),
-      heartbeatMs: count
+      heartbeatMs: timer
         .default(15_000)
         .describe('How often an idle event stream sends a heartbeat, and `authenticate` is asked about it again.'),
       minBytesPerSecond: z

@@ -1,6 +1,7 @@
 import type { JobEngine } from '../core/engine/engine.js'
 import { StemworkError } from '../core/engine/errors.js'
 import type { JobRecord } from '../core/engine/job/job.js'
+import { longestTimerMs } from '../core/engine/workflow/policy.js'
 
 export interface WaitForJobOptions {
   /** How long to wait, in milliseconds. Default: 10,000. */
@@ -36,7 +37,8 @@ export async function waitForJob(
       const ended = ({ job }: { job: JobRecord }) => job.id === id && resolve(job)
       const deleted = ({ job }: { job: JobRecord }) =>
         job.id === id && reject(new StemworkError('NOT_FOUND', `Job ${id} was deleted before it ended.`))
-      const timer = setTimeout(() => void describe(engine, id, timeoutMs).then(reject, reject), timeoutMs)
+      const late = () => void describe(engine, id, timeoutMs).then(reject, reject)
+      const timer = setTimeout(late, Math.min(timeoutMs, longestTimerMs))
       const abort = () => reject(signal?.reason as Error)
       engine.on('job.succeeded', ended).on('job.failed', ended).on('job.deleted', deleted)
       signal?.addEventListener('abort', abort, { once: true })

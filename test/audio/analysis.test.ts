@@ -1,5 +1,8 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { analyzeAudio } from '../../src/core/media/analysis/analyze-audio.js'
+import { ChromaGatherer } from '../../src/core/media/analysis/chroma.js'
 import { beatScore, rendered } from './rendered-piece.js'
 
 const pieces = [
@@ -61,6 +64,20 @@ describe('analysis of rendered pieces', () => {
       { start: 0, end: expect.closeTo(1, 1) },
       { start: expect.closeTo(seconds - 1, 1), end: expect.closeTo(seconds, 1) },
     ])
+  })
+
+  it('keeps hardly anything of silence before the music', () => {
+    const gatherer = new ChromaGatherer(22_050 / 8192)
+    const silent = new Float32Array(2 * 4097)
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    gatherer.add(silent)
+    collect()
+    const before = process.memoryUsage().arrayBuffers
+    for (let frame = 0; frame < 2000; frame++) gatherer.add(silent)
+    collect()
+    // The tones of one frame are 3840 bytes.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(500 * 3840)
   })
 
   it('finds nothing in silence and no confident tempo in a tone, and copes with a few samples', async () => {

@@ -31,6 +31,10 @@ describe('createEngine refuses', () => {
     ['an address rule that it does not have', { fetch: { allowed: ['nas.local'] } }, 'fetch.allowed: is not known'],
     ['allowed addresses that are no list', { fetch: { allow: 'nas.local' } }, 'fetch.allow: '],
     ['a time for which no date can be told', { retention: { resultsMs: 2 ** 53 - 1 } }, 'resultsMs: must be at most'],
+    ['a limit beyond 31 bits of milliseconds', { limits: { jobTimeoutMs: 2 ** 31 } }, 'jobTimeoutMs: must be at most'],
+    ['a lease beyond them', { dispatch: { leaseMs: 2 ** 31 } }, 'leaseMs: must be at most'],
+    ['a download beyond them', { inputs: { totalMs: 2 ** 31 } }, 'totalMs: must be at most'],
+    ['a webhook beyond them', { webhooks: { timeoutMs: 2 ** 31 } }, 'webhooks.timeoutMs: must be at most'],
     ['variables of a child that are no texts', { child: { environment: { A: 1 } } }, 'environment'],
     [
       'a set-up of children for a runner that is given',

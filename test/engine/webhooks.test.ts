@@ -183,6 +183,23 @@ describe('webhooks', () => {
     await engine.close()
   })
 
+  test('that only have to wait for their receiver leave the event loop to others', async () => {
+    const memory = memoryJobs()
+    let [inPass, most] = [0, 0]
+    const apply: typeof memory.apply = (id, change) => {
+      if (change.kind === 'deferDelivery' && inPass++ === 0) setImmediate(() => (inPass = 0))
+      most = Math.max(most, inPass)
+      return memory.apply(id, change)
+    }
+    const { engine } = withSecret({}, { jobs: { ...memory, apply } })
+    statuses = Array.from({ length: 10 }, () => 500)
+    const input = { app: 'app', workflow: 'test/text', params: {}, webhook: { url } }
+    for (let n = 0; n < 60; n++) await engine.run((await engine.submit(input)).job.id)
+    while ((await engine.sendWebhooks()) > 0);
+    expect(most).toBeGreaterThan(0)
+    expect(most).toBeLessThanOrEqual(10)
+  })
+
   test('are delivered by the status of the answer, however its body is encoded', async () => {
     answerHeaders = { 'content-encoding': 'br' }
     const { engine, parts } = withSecret()

@@ -90,6 +90,11 @@ describe('AIFF', () => {
   })
 })
 
+it('AIFF without a sample holds no audio', async () => {
+  const path = await file(aiffFile([[], []], 16, 48_000))
+  await expect(openAudio(path)).rejects.toMatchObject({ reason: 'no_audio' })
+})
+
 describe('AIFF-C', () => {
   it.each(['sowt', '42n1', '42ni'])('%s is little-endian', async (compression) => {
     const bits = compression === 'sowt' ? 16 : 24

@@ -97,6 +97,16 @@ describe('waitForJob', () => {
     expect(counts.listeners).toBe(0)
   })
 
+  test.each([Infinity, 2 ** 31])('waits, if told to wait %s ms', async (timeoutMs) => {
+    const finish = gate()
+    const { engine, submit } = open(() => finish.opened)
+    await engine.start()
+    const waiting = waitForJob(engine, await submit(), { timeoutMs })
+    await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 20))])
+    finish.open()
+    expect(await waiting).toMatchObject({ status: 'SUCCEEDED' })
+  })
+
   test('rejects when the job is deleted or was never there', async () => {
     const { engine, submit } = open()
     const id = await submit()

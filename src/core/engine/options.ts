@@ -4,7 +4,7 @@ import { labelSchema } from './job/pool.js'
 import { quotaSchema } from './job/quota.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
-import { workflowPolicySchema } from './workflow/policy.js'
+import { longestTimerMs, workflowPolicySchema } from './workflow/policy.js'
 import { defaultLogger, isLogger, type Logger, steadyLogger } from './ports/logger.js'
 import { isTracing, noTracing, steadyTracing, type Tracing } from './ports/tracing.js'
 import { checkInput, issueTexts } from './workflow/check-input.js'
@@ -17,6 +17,7 @@ const hours = 60 * minutes
 const days = 24 * hours
 // A thousand years: many clients cannot parse much later dates, and JavaScript cannot represent the latest ones.
 const milliseconds = whole.max(365_000 * days)
+const timer = whole.max(longestTimerMs)
 export const nicenessSchema = z.number().int().min(-20).max(19).default(10)
 
 export const limitsSchema = z.strictObject({
@@ -27,7 +28,7 @@ export const limitsSchema = z.strictObject({
     .positive()
     .default(1000)
     .describe('Queued jobs an application may have; more are refused with QUEUE_FULL.'),
-  jobTimeoutMs: milliseconds
+  jobTimeoutMs: timer
     .positive()
     .default(2 * hours)
     .describe('Longest duration of one attempt, after which the job ends with TIMEOUT.'),
@@ -84,7 +85,7 @@ export const dispatchSchema = z.strictObject({
       'What this worker has, such as `gpu`, or how much, such as `gpuMemory=24`, which its running jobs share. It ' +
         'takes only jobs whose needs (`needs` of their workflow) it meets.',
     ),
-  graceMs: milliseconds
+  graceMs: timer
     .default(10 * seconds)
     .describe(
       'How long running jobs may take to finish when the process is closed or the worker drained. Then they are ' +
@@ -93,11 +94,11 @@ export const dispatchSchema = z.strictObject({
   niceness: nicenessSchema.describe(
     'Niceness of the child processes that do the work: with 10, other programs have priority; with 0, all are equal.',
   ),
-  leaseMs: milliseconds
+  leaseMs: timer
     .min(300)
     .default(30 * seconds)
     .describe('How long a claim lasts without a heartbeat; a dead worker is noticed after this time.'),
-  progressIntervalMs: milliseconds
+  progressIntervalMs: timer
     .min(10)
     .default(1 * seconds)
     .describe('How often progress is written to the store while it changes.'),
@@ -139,7 +140,7 @@ export const dispatchSchema = z.strictObject({
         'job running, or at least two fewer. When it resumes, it runs at least 50 times as long as resuming took. ' +
         'null: never.',
     ),
-  sweepIntervalMs: milliseconds
+  sweepIntervalMs: timer
     .min(10)
     .default(15 * seconds)
     .describe(
@@ -185,7 +186,7 @@ export const inputsSchema = z.strictObject({
     .positive()
     .default(8192)
     .describe('An input that arrives more slowly than this fails and is not fetched again.'),
-  totalMs: milliseconds
+  totalMs: timer
     .positive()
     .default(20 * minutes)
     .describe('Longest download of one input.'),
@@ -214,7 +215,7 @@ export const webhooksSchema = z.strictObject({
       'Used for applications without their own webhook secret: the secret of each is derived from it ' +
         '(`applicationSecret`). "whsec_" followed by 24 to 64 bytes in base64.',
     ),
-  timeoutMs: milliseconds
+  timeoutMs: timer
     .positive()
     .default(15 * seconds)
     .describe('How long a receiver may take to answer.'),
@@ -239,9 +240,12 @@ export const childOptionsSchema = z.strictObject({
       'Node arguments for the child processes, for example `--max-old-space-size=2048`. They do not inherit the ' +
         "host's arguments.",
     ),
-  startTimeoutMs: count.default(30 * seconds).describe('How long a new child process may take to start.'),
-  idleMs: count
-    .max(2 ** 31 - 1)
+  startTimeoutMs: timer
+    .positive()
+    .default(30 * seconds)
+    .describe('How long a new child process may take to start.'),
+  idleMs: timer
+    .positive()
     .default(10 * minutes)
     .describe('How long an idle child process and its loaded models are kept.'),
 })

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { longestTimerMs } from '../../core/engine/workflow/policy.js'
 import { shareConnections } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
 import { foreignName, isLoopback } from './local-host.js'
@@ -108,7 +109,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     close: ({ timeoutMs = 5000 } = {}) =>
       new Promise((resolve) => {
-        const force = setTimeout(() => server.closeAllConnections(), timeoutMs)
+        const force = setTimeout(() => server.closeAllConnections(), Math.min(timeoutMs, longestTimerMs))
         // Connections whose requests end meanwhile would be kept alive.
         const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs)
         server.close(() => {

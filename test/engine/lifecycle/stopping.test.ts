@@ -130,6 +130,23 @@ describe('a worker that stops', () => {
     expect(await parts.jobs.get(id)).toMatchObject({ status: 'SUCCEEDED', shutdownRequeues: 0 })
   })
 
+  test.each([Infinity, 2 ** 31])('waits for its jobs if told to wait %s ms', async (timeoutMs) => {
+    const [started, finish] = [gate(), gate()]
+    const { engine, parts, submit } = testEngine(
+      textWorkflow(() => (started.open(), finish.opened)),
+      // The longest of both: their sum is longer than a timer of Node.js.
+      { dispatch: { leaseMs: 2 ** 31 - 1, sweepIntervalMs: 2 ** 31 - 1 } },
+    )
+    await engine.start()
+    const { id } = await submit()
+    await started.opened
+    const closed = engine.close({ timeoutMs })
+    await soon()
+    finish.open()
+    await closed
+    expect(await parts.jobs.get(id)).toMatchObject({ status: 'SUCCEEDED', shutdownRequeues: 0 })
+  })
+
   test('before its subscription was refused has nothing to leave', async () => {
     const [asked, refused] = [gate(), gate()]
     const queue: JobQueue = {

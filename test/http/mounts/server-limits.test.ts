@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type RunningServer, serve, type ServeOptions } from '../../../src/http/mounts/node.js'
+import { gate } from '../../engine/harness.js'
 import { rawRequest } from './raw-request.js'
 
 async function start(
@@ -41,6 +42,18 @@ describe('a server of ours', () => {
     const answer = await open(server, sent).closed
     expect(answer).toMatch(/^HTTP\/1\.1 408 /)
     expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))).toMatchObject({ message: expect.stringMatching(/\S/) })
+  })
+
+  test('answers the requests that it has if it may take any time to close', async () => {
+    const [asked, finish] = [gate(), gate<Response>()]
+    const server = await start({}, () => (asked.open(), finish.opened))
+    const { closed: answered } = open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await asked.opened
+    const closed = server.close({ timeoutMs: Infinity })
+    await Promise.race([answered, new Promise((resolve) => setTimeout(resolve, 20))])
+    finish.open(new Response('here'))
+    expect(await answered).toContain('here')
+    await closed
   })
 
   test('closes a connection on which nothing moves in the middle of a body', async () => {

@@ -228,6 +228,8 @@ describe('base paths', () => {
     [{ basePath: '/v1/' }],
     [{ secrets: ['short'] }],
     [{ publicUrl: 'ftp://x' }],
+    [{ limits: { idleMs: 2 ** 31 } }],
+    [{ links: { uploadSeconds: Number.MAX_SAFE_INTEGER } }],
     [{ unknown: 1 }],
   ])('wrong options are refused with their name: %j', async (http) => {
     const service = await serviceOfTest()

@@ -6,6 +6,7 @@ import type { FileSweep } from './sweep/file-sweep.js'
 import type { Sweep, SweepReport } from './sweep/sweep.js'
 import type { sweepTurn } from './sweep/sweep-turn.js'
 import { roundMsPerWorker, type WorkerRegistry } from '../workers/worker-registry.js'
+import { longestTimerMs } from '../workflow/policy.js'
 import type { SharedParts } from '../engine-parts.js'
 
 /** Intervals of the sweep per sweep of all files, which is not urgent. */
@@ -30,7 +31,7 @@ export type Maintenance = ReturnType<typeof engineMaintenance>
 export function engineMaintenance(parts: MaintainedParts) {
   const { sweep, takeSweepTurn, workers, fileSweep, dispatcher, outbox, batches, clock, options, logger } = parts
   const { sweepIntervalMs } = options.dispatch
-  const fileSweepMs = fileSweepRounds * sweepIntervalMs
+  const fileSweepMs = Math.min(fileSweepRounds * sweepIntervalMs, longestTimerMs)
   let timer: NodeJS.Timeout | undefined
   let filesTimer: NodeJS.Timeout | undefined
   let isStarted = false

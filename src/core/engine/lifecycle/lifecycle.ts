@@ -7,6 +7,7 @@ import type { Waking } from '../dispatch/waking.js'
 import type { Outbox } from '../webhooks/outbox.js'
 import type { Logger } from '../ports/logger.js'
 import { within } from '../ports/within.js'
+import { longestTimerMs } from '../workflow/policy.js'
 import type { JobRecord } from '../job/job.js'
 
 interface LifecycleParts extends ExaminedParts {
@@ -54,7 +55,7 @@ export class Lifecycle {
 
   /** See `JobEngine.close`. */
   close(timeoutMs: number): Promise<void> {
-    this.#closing ??= this.#close(timeoutMs)
+    this.#closing ??= this.#close(Math.min(timeoutMs, longestTimerMs))
     return this.#closing
   }
 
@@ -83,7 +84,7 @@ export class Lifecycle {
     maintenance.stop()
     waking.close()
     // An interrupted attempt sends no more heartbeats: after one lease, another worker may own its job.
-    const dispatchMs = timeoutMs + options.dispatch.leaseMs
+    const dispatchMs = Math.min(timeoutMs + options.dispatch.leaseMs, longestTimerMs)
     let left: Promise<boolean> | undefined
     const unlessSilent = async (work: Promise<unknown>) => {
       if (await (left ??= workers.stop())) await work

@@ -1,3 +1,4 @@
+import { setImmediate as nextPass } from 'node:timers/promises'
 import { earliestPending } from '../job/deliveries.js'
 import type { JobRecord } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
@@ -65,7 +66,11 @@ export function webhookOutbox({ jobs, sender, logger }: OutboxPorts) {
           onChange()
         })
       }
-      if (begun.length > 0) continue
+      // SQLite answers within the pass: thousands of messages that only have to wait would hold up the event loop.
+      if (begun.length > 0) {
+        await nextPass()
+        continue
+      }
       if (running > 0) await Promise.race([released, changed])
       else if (!again || sender.isClosed) return sent
     }

@@ -37,6 +37,14 @@ interface Tones {
   clearBass: Float32Array
 }
 
+function noTones(): Tones {
+  const zeros = () => new Float32Array(12 * tuningSteps)
+  return { all: zeros(), bass: zeros(), clearTreble: zeros(), clearBass: zeros() }
+}
+
+/** Shared, because hours of silence may come before the tones that determine the tuning. */
+const silence = noTones()
+
 /**
  * Collects the tones of a piece relative to its tuning: keeps 192 bytes per frame, and temporarily the frames that
  * determine the tuning.
@@ -60,7 +68,8 @@ export class ChromaGatherer {
   add(spectrum: Float32Array): void {
     const tones = this.#tonesOf(spectrum)
     if (this.#tuning !== undefined) return this.#keep(tones, this.#tuning)
-    this.#untuned.push(tones)
+    const isSilent = Object.values(tones).every((part: Float32Array) => part.every((value) => value === 0))
+    this.#untuned.push(isSilent ? silence : tones)
     if (tones.all.some((value) => value > 0) && ++this.#withTones === tuningFrames) this.#tune()
   }
 
@@ -96,8 +105,7 @@ export class ChromaGatherer {
 
   /** The peaks of the spectrum: their magnitudes, and how far they stand out. */
   #tonesOf(spectrum: Float32Array): Tones {
-    const zeros = () => new Float32Array(12 * tuningSteps)
-    const tones: Tones = { all: zeros(), bass: zeros(), clearTreble: zeros(), clearBass: zeros() }
+    const tones = noTones()
     const last = Math.floor(highestChordHertz / this.#hertzPerBin)
     const magnitudes = Float32Array.from({ length: Math.ceil(last * 1.2) + fewestBinsAround }, (_, bin) =>
       Math.hypot(spectrum[2 * bin]!, spectrum[2 * bin + 1]!),

@@ -36,7 +36,7 @@ export interface SpectralFeatures {
   sampleCount: number
 }
 
-/** Reads a mono stream at the analysis rate; keeps about 4 kB per second. */
+/** Reads a mono stream at the analysis rate; keeps about 17 kB per second. */
 export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal): Promise<SpectralFeatures> {
   const fft = await RealFft.create(onsetWindow)
   const toneFft = await RealFft.create(chromaWindow)

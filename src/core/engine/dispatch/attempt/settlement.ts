@@ -85,9 +85,8 @@ export function settlement(ports: AttemptPorts, { job, checkpoint, stages, outag
 
 /** Delay of the notification for a queued job. A sweep finds jobs that wait longer. */
 function delayOf(change: JobChange, { dueAt, history }: JobRecord): number {
-  if (change.kind === 'requeue') return change.delayMs + timerSlackMs
-  if (change.kind !== 'suspend') return 0
+  if (change.kind !== 'requeue' && change.kind !== 'suspend') return 0
   // Both times are by the store's clock.
-  const waitMs = (dueAt ?? 0) - (history.at(-1)?.endedAt ?? 0)
+  const waitMs = change.kind === 'requeue' ? change.delayMs : (dueAt ?? 0) - (history.at(-1)?.endedAt ?? 0)
   return Math.min(Math.max(0, waitMs) + timerSlackMs, longestTimerMs)
 }

@@ -44,7 +44,6 @@ export async function openAiff(file: FileBytes, start: number): Promise<AudioStr
   }
   if (!common) throw damagedFile("The AIFF file's common chunk is missing; the file is damaged or was cut off.")
   const { channelCount, sampleCount, sampleRate } = common
-  if (sampleCount === 0 && !sound) throw badInput('no_audio', 'The AIFF file holds no audio.')
   const encoding = pcmEncoding(common)
   const stream =
     sound &&
@@ -57,6 +56,7 @@ export async function openAiff(file: FileBytes, start: number): Promise<AudioStr
       // Writers that stream leave the chunk's size unset.
       statedBytes: sound.bytes || undefined,
     })
+  if (!stream && sampleCount === 0) throw badInput('no_audio', 'The AIFF file holds no audio.')
   if (!stream) throw damagedFile('The AIFF file ends before its audio begins; it was cut off.')
   return { ...stream, statedSeconds: sampleCount > 0 ? sampleCount / sampleRate : stream.statedSeconds }
 }
