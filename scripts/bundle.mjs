@@ -1,9 +1,9 @@
 // Bundles the files that tsup compiled to build/ one by one into those published for Node.js: a program that imports
 // stemwork then reads a few files instead of hundreds. Dependencies stay outside.
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { build, transform } from 'esbuild'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { bin, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -51,6 +51,13 @@ await build({
   target: 'node20',
   logLevel: 'warning',
 })
+
+// Somebody else's code, which tsup had minified.
+const shared = join(root, 'dist/core/shared')
+for (const name of readdirSync(shared).filter((file) => /^(mpeg-ts-packets|onnxruntime-web)-/.test(file))) {
+  const { code } = await transform(readFileSync(join(shared, name), 'utf8'), { minify: true, format: 'esm' })
+  writeFileSync(join(shared, name), code)
+}
 
 function filesOf(folder) {
   return readdirSync(join(root, 'build', folder)).map((name) => `${folder}/${name}`)
