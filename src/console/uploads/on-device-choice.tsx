@@ -16,13 +16,13 @@ export function OnDeviceChoice() {
   }, [])
   if (!canSeparate()) return null
 
-  const take = async (files: Iterable<File>) => {
-    separation ??= await import('./on-device.js')
-    if (list.current) separation.separateSongs(files, list.current, show)
-  }
   const choose = () => {
     const input = Object.assign(document.createElement('input'), { type: 'file', multiple: true })
-    input.onchange = () => take(input.files ?? []).catch(() => show({ text: unreachable }))
+    const separateChosen = async () => {
+      separation = await import('./on-device.js')
+      if (list.current) separation.separateSongs(input.files ?? [], list.current, show)
+    }
+    input.onchange = () => separateChosen().catch(() => show({ text: unreachable }))
     input.click()
   }
   return (
