@@ -181,6 +181,8 @@ defineWorkflow({
     expectType<string | null>()(found)
     const json = await step.run('json', async () => ({ at: new Date(), run: () => 1, any: {} as unknown, text: '' }))
     expectType<{ at: string; any: unknown; text: string }>()(json)
+    const words = await step.run('words', async () => /a/g.exec('a') ?? [])
+    expectType<string[]>()(words.map((word) => word))
     const tree: Tree = await step.run('tree', async (): Promise<Tree> => ({ branches: [], pair: ['a', 1] }))
     expectType<void>()(await step.run('nothing', async () => {}))
     // @ts-expect-error: not a Date any more

@@ -46,7 +46,10 @@ export type Kept<Value> = void extends Value
         : Value extends Lost
           ? null
           : Value extends readonly unknown[]
-            ? { [Index in keyof Value]: Kept<Value[Index]> }
+            ? // The result of `match()`, too, is a plain array then.
+              number extends Value['length']
+              ? Kept<Value[number]>[]
+              : { [Index in keyof Value]: Kept<Value[Index]> }
             : {
                 [Name in keyof Value as Value[Name] extends Lost ? never : Name]:
                   | Kept<Exclude<Value[Name], undefined>>
