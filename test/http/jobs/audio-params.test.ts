@@ -158,7 +158,7 @@ test('the document describes each param with its bounds, default and unit', asyn
   })
   expect(described('ServiceTranscodeParams').properties).toMatchObject({
     sampleRate: { type: 'integer', minimum: 8000, maximum: 192_000, 'x-unit': 'Hz' },
-    channels: { type: 'number', enum: [1, 2] },
+    channels: { type: 'integer', enum: [1, 2] },
     startSeconds: { type: 'number', minimum: 0, maximum: 1_000_000, default: 0, 'x-unit': 's' },
     lengthSeconds: { type: 'number', exclusiveMinimum: 0, maximum: 1_000_000, 'x-unit': 's' },
     fadeInSeconds: { type: 'number', minimum: 0, maximum: 60, default: 0, 'x-unit': 's' },
