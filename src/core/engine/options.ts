@@ -18,6 +18,7 @@ const days = 24 * hours
 // A thousand years: many clients cannot parse much later dates, and JavaScript cannot represent the latest ones.
 const milliseconds = whole.max(365_000 * days)
 const timer = whole.max(longestTimerMs)
+const positiveTimer = count.max(longestTimerMs)
 export const nicenessSchema = z.number().int().min(-20).max(19).default(10)
 
 export const limitsSchema = z.strictObject({
@@ -28,8 +29,7 @@ export const limitsSchema = z.strictObject({
     .positive()
     .default(1000)
     .describe('Queued jobs an application may have; more are refused with QUEUE_FULL.'),
-  jobTimeoutMs: timer
-    .positive()
+  jobTimeoutMs: positiveTimer
     .default(2 * hours)
     .describe('Longest duration of one attempt, after which the job ends with TIMEOUT.'),
   applications: z
@@ -186,10 +186,7 @@ export const inputsSchema = z.strictObject({
     .positive()
     .default(8192)
     .describe('An input that arrives more slowly than this fails and is not fetched again.'),
-  totalMs: timer
-    .positive()
-    .default(20 * minutes)
-    .describe('Longest download of one input.'),
+  totalMs: positiveTimer.default(20 * minutes).describe('Longest download of one input.'),
 })
 
 export const webhooksSchema = z.strictObject({
@@ -215,10 +212,7 @@ export const webhooksSchema = z.strictObject({
       'Used for applications without their own webhook secret: the secret of each is derived from it ' +
         '(`applicationSecret`). "whsec_" followed by 24 to 64 bytes in base64.',
     ),
-  timeoutMs: timer
-    .positive()
-    .default(15 * seconds)
-    .describe('How long a receiver may take to answer.'),
+  timeoutMs: positiveTimer.default(15 * seconds).describe('How long a receiver may take to answer.'),
   retryDelaysMs: z
     .array(milliseconds)
     .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
@@ -240,12 +234,8 @@ export const childOptionsSchema = z.strictObject({
       'Node arguments for the child processes, for example `--max-old-space-size=2048`. They do not inherit the ' +
         "host's arguments.",
     ),
-  startTimeoutMs: timer
-    .positive()
-    .default(30 * seconds)
-    .describe('How long a new child process may take to start.'),
-  idleMs: timer
-    .positive()
+  startTimeoutMs: positiveTimer.default(30 * seconds).describe('How long a new child process may take to start.'),
+  idleMs: positiveTimer
     .default(10 * minutes)
     .describe('How long an idle child process and its loaded models are kept.'),
 })
