@@ -1,9 +1,11 @@
 import { ClientError, networkError } from './client-error.js'
 import type { Connection } from './connection.js'
-import { pause } from './pause.js'
+import { backOff, pause } from './pause.js'
 import type { TransferOptions } from './upload-source.js'
 
 const firstAskMs = 100
+/** Before a broken download continues: clients that a service lost together should not return together. */
+const back = { firstMs: 500, longestMs: 500 }
 
 export interface DownloadOptions extends TransferOptions {
   /** Only these bytes, both ends included. */
@@ -128,7 +130,9 @@ function counted(
       } catch (error) {
         signal?.throwIfAborted()
         // Without a byte more, another attempt would not get further.
-        const rest = bytes > resumedAt ? await resume?.((resumedAt = bytes)) : undefined
+        if (!resume || bytes === resumedAt) throw networkError(error)
+        await pause(backOff(0, back), signal)
+        const rest = await resume((resumedAt = bytes))
         if (!rest) throw networkError(error)
         reader = rest.getReader()
       }
