@@ -2,42 +2,15 @@
 // `/*` stands for the files of a folder without its subfolders.
 const rules = ['test/unit/*', 'test/contract/stores/memory.test.ts']
 
-// Tests that run jobs; the fast ones and those of a single file come first.
+// Tests that run jobs.
 const engineTests = [
-  'heartbeat',
-  'attempt',
-  'dispatcher',
-  'claiming',
-  'stopping',
-  'attempt-work',
-  'attempt-ends',
-  'attempt-failure',
-  'policy',
-  'stages',
-  'scratch',
-  'read-upload',
-  'recovery',
-  'checkpoint',
-  'composition',
-  'steps-checkpoint',
-  'settling',
-  'tracing',
-  'retry',
-  'engine',
-  'lifecycle',
-  'storage-outage',
-  'scheduling',
-  'dispatch',
-  'pools',
-  'run-job',
-  'local-file',
-  'failure-report',
-  'steps',
-  'step-needs',
-  'preemption',
-  'workers',
-  'webhooks',
-].map((name) => `test/engine/${name}.test.ts`)
+  'test/engine/dispatch',
+  'test/engine/lifecycle',
+  'test/engine/workflow',
+  'test/engine/intake/local-file.test.ts',
+  'test/engine/intake/read-upload.test.ts',
+  'test/engine/*',
+]
 
 export const folders = [
   {
