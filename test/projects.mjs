@@ -29,7 +29,7 @@ export const shared = [
   'test/package/{left-out-decoders,loaded-modules,published-files}.test.ts',
   'test/mistakes/{deployment,embedded,http,program}.test.ts',
   'test/service/{bad-input,growing-stems}.test.ts',
-  'test/contract/*/{blob-folder,bullmq*,keyv-durability,local-files,moved-files,quota-days}.test.ts',
+  'test/contract/*/{application-limits,blob-folder,bullmq*,keyv-durability,local-files,moved-files,quota-days}.test.ts',
   'test/contract/*/{postgres-*,s3-engine,s3-server,sqlite,sqlite-file}.test.ts',
   'test/http/*/!(abuse|all-job-events|fuzz|mounts|steps).test.ts',
   'test/media/!(audio-memory|ffmpeg|hostile-files|kernels|threaded-encoder).test.ts',

@@ -3,10 +3,10 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryApplications, memoryJobs } from '../../../src/adapters/memory.js'
 import { keyvApplications } from '../../../src/adapters/stores/keyv/keyv-applications.js'
 import { keyvJobs } from '../../../src/adapters/stores/keyv/keyv-jobs.js'
-import { DelayingMap } from '../../contract/stores/delaying-map.js'
+import { DelayingMap } from './delaying-map.js'
 import { randomSource } from '../../../src/contract/random-source.js'
 import { durableStores } from '../../http/durable-stores.js'
-import { gate, recordingLogger, steppingClock, testEngine, textWorkflow } from '../harness.js'
+import { gate, recordingLogger, steppingClock, testEngine, textWorkflow } from '../../engine/harness.js'
 
 const close = async () => {}
 const stores: typeof durableStores = [
