@@ -1,4 +1,5 @@
 import type { Job } from '../../client/client.js'
+import type { JobStore } from '../service/job-store.js'
 import type { Client } from '../service/page-client.js'
 import { JobActions } from '../song/job-actions.js'
 import { stemsWorkflowId } from '../options/choices.js'
@@ -11,9 +12,11 @@ import { whenUsed } from '../when-used.js'
 import { clock, explainFailure, jobStateWords, positionWords, timeLeftWords, whenWords } from '../words/first-words.js'
 
 const MiniWaveform = whenUsed(({ MiniWaveform }) => MiniWaveform, <span class="mini-place" />)
+const WaitingPlace = whenUsed(({ WaitingPlace }) => WaitingPlace, <></>)
 
 interface LibraryRowProps {
   client: Client
+  store: JobStore
   job: Job
   place: RowPlace
   isChosen: boolean
@@ -21,7 +24,7 @@ interface LibraryRowProps {
   commands: JobCommands
 }
 
-export function LibraryRow({ client, job, place, isChosen, onChoose, commands }: LibraryRowProps) {
+export function LibraryRow({ client, store, job, place, isChosen, onChoose, commands }: LibraryRowProps) {
   const name = job.name ?? 'Untitled song'
   const seconds = durationOf(job)
   const isRunning = job.status === 'STARTED'
@@ -55,6 +58,7 @@ export function LibraryRow({ client, job, place, isChosen, onChoose, commands }:
           {isRunning && ` ${Math.floor(job.progress * 100)} %`}
         </span>
         {job.result && <MiniWaveform client={client} job={job} />}
+        {job.status === 'QUEUED' && !job.queuePosition && <WaitingPlace client={client} store={store} id={job.id} />}
         <Rest job={job} name={name} />
         {job.error && job.error.code !== 'CANCELED' && <span class="quiet">{explainFailure(job.error).text}</span>}
       </div>
