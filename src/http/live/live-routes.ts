@@ -26,7 +26,6 @@ export const liveRoutes: readonly Route[] = [
       'service is too slow, the samples pass unchanged, and count as late. Closed with 1008: the quota is used up, ' +
       'the key has ended, or hardly any samples come; with 1013: all streams are taken, or other applications ' +
       'needed this one.',
-    access: 'key',
     bucket: 'create',
     isWebSocket: true,
     query: querySchema,

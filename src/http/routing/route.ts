@@ -23,7 +23,7 @@ export interface AnswerDescription {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-interface RouteFacts<A extends Access> {
+interface RouteFacts {
   method: Method
   /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
   path: string
@@ -31,7 +31,6 @@ interface RouteFacts<A extends Access> {
   operation: string
   summary: string
   description?: string
-  access: A
   /** Which of the caller's rates it counts against. Default: `other`. */
   bucket?: RatePolicy
   /** Also open to holders of a link to the job that the param `id` names. */
@@ -79,16 +78,19 @@ export interface RouteDefinition<
   Path extends string,
   Query extends z.ZodType,
   Body extends z.ZodType,
-> extends Omit<RouteFacts<A>, 'method' | 'path'> {
+> extends Omit<RouteFacts, 'method' | 'path'> {
   /** Method and path: `GET /job/:id`. */
   route: `${Method} ${Path}`
+  /** Default: `key`. */
+  access?: A
   query?: Query
   body?: Body
   handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<RouteAnswer>
 }
 
 /** A route as the table keeps it: input is checked before the handler sees it. */
-export interface Route extends RouteFacts<Access> {
+export interface Route extends RouteFacts {
+  readonly access: Access
   readonly query?: z.ZodType
   readonly body?: z.ZodType
   run(call: Call | KeyedCall, params: Readonly<Record<string, string>>): Promise<RouteAnswer>
@@ -96,12 +98,12 @@ export interface Route extends RouteFacts<Access> {
 
 /** Defines a route: the one source of matching, validation and the OpenAPI document. */
 export function defineRoute<
-  A extends Access,
   Path extends string,
+  A extends Access = 'key',
   Query extends z.ZodType = z.ZodUndefined,
   Body extends z.ZodType = z.ZodUndefined,
 >(definition: RouteDefinition<A, Path, Query, Body>): Route {
-  const { handle, query, body, route, ...facts } = definition
+  const { handle, query, body, route, access = 'key', ...facts } = definition
   const [method, path] = route.split(' ', 2) as [Method, Path]
   const pass = (call: Call, params: Readonly<Record<string, string>>, queried: unknown, sent: unknown) =>
     handle(
@@ -115,6 +117,7 @@ export function defineRoute<
   // Saves a promise on routes that are polled.
   return {
     ...facts,
+    access,
     method,
     path,
     query,

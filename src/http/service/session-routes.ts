@@ -64,7 +64,6 @@ export const sessionRoutes: readonly Route[] = [
     route: 'POST /session/code',
     operation: 'createSignInCode',
     summary: 'Make the code of a link that signs in once',
-    access: 'key',
     bucket: 'create',
     body: z.strictObject({ key: z.string().max(1000) }),
     answer: { description: 'The code.' },
