@@ -3,7 +3,7 @@ import type { JobLink } from '../../core/engine/engine.js'
 import { linkAddress } from '../routing/job-link.js'
 import { empty, json } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
-import { defineRoute } from '../routing/route.js'
+import { definePageRoute, defineRoute } from '../routing/route.js'
 import { jobLinkListSchema, jobLinkSchema, newJobLinkSchema } from '../schemas.js'
 import { requireJob } from './job-routes.js'
 import { timestamp } from './job-view.js'
@@ -56,12 +56,10 @@ export const linkRoutes = [
 ]
 
 /** The page of a link calls this once, when a person opens it. */
-export const openedRoute = defineRoute({
+export const openedRoute = definePageRoute({
   route: 'POST /job/:id/opened',
   operation: 'countLinkOpen',
-  summary: 'Count that a link was opened',
   isOpenToLinks: true,
-  answer: { description: 'It was counted, if the request came by a link.', status: 204 },
   async handle(call, { params }) {
     const { link } = call.caller
     if (link) await call.service.engine.links.countOpen(params.id, link.id)
