@@ -117,8 +117,8 @@ export interface Command {
   /** What follows `stemwork` in its help, for example `separate <file or url> [options]`. */
   usage: string
   description: string
-  /** Number of arguments besides options. */
-  positionals: { min: number; max: number }
+  /** Number of arguments besides options. Default: none. */
+  positionals?: { min: number; max: number }
   options: Record<string, CommandOption>
   /** Actions, if the first argument names one. */
   actions?: Record<string, CommandAction>

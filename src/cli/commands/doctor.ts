@@ -25,7 +25,6 @@ export const command: Command = {
   description:
     'Checks what `stemwork serve` needs with the same options, and says what to do. Exit status 0: no problem; 1: ' +
     'at least one.',
-  positionals: { min: 0, max: 0 },
   options: { ...serveCommand.options, json: flag('Print JSON.') },
   notes:
     'It starts a child process and loads the network, writes a small file and a job to the storage, and removes ' +

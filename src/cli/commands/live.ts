@@ -17,7 +17,6 @@ export const command: Command = {
   description:
     'Separates a stream while it plays: WAV or raw samples from standard input, one stem to standard output, in the ' +
     'same form.',
-  positionals: { min: 0, max: 0 },
   options: {
     stem: valued(stems.join('|'), 'Stem to write. Default: accompaniments.'),
     latency: valued(

@@ -9,7 +9,6 @@ export const command: Command = {
   description:
     'Connects agents to a service through the Model Context Protocol on standard input and output, with tools to ' +
     'upload files, run workflows, wait, read and delete.',
-  positionals: { min: 0, max: 0 },
   options: withEnvironment({
     url: valued('url', 'Base address of the service, for example http://127.0.0.1:8080/v1.'),
     'api-key': valued(

@@ -43,7 +43,6 @@ export const command: Command = {
   description:
     `Runs the HTTP service under ${basePath} (and ${otherBasePath}). Prints one line on stdout when it is ready; ` +
     'logs go to stderr.',
-  positionals: { min: 0, max: 0 },
   options: configurable({
     host: valued('address', 'Address to listen on. Default: 127.0.0.1, which only this machine can reach.'),
     port: valued('n', `Port to listen on, 0 for a free one. Default: ${defaultPort}.`),

@@ -13,7 +13,6 @@ export const command: Command = {
     'Shows what the jobs of a service have used: ended jobs, seconds of audio, bytes of inputs and processor ' +
     'seconds, by day (UTC), workflow and application. The service must be stopped (--data, SQLite), or its store ' +
     'shared (--store postgres://...).',
-  positionals: { min: 0, max: 0 },
   options: {
     ...storeOptions,
     from: valued('day', 'First day, such as 2026-11-01. Default: the first of this month.'),

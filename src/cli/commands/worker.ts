@@ -21,7 +21,6 @@ export const command: Command = {
   usage: 'worker --store postgres://... --blobs s3://... [options]',
   description:
     'Runs jobs that other nodes accept. Start as many as you need, on any machine that can reach the same servers.',
-  positionals: { min: 0, max: 0 },
   options: configurable({
     store: storageOptions.store,
     queue: storageOptions.queue,

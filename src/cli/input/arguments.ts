@@ -76,7 +76,7 @@ function valueOf(
 
 function checkCount(
   positionals: string[],
-  { positionals: { min, max }, usage }: Pick<Command, 'positionals' | 'usage'>,
+  { positionals: { min, max } = { min: 0, max: 0 }, usage }: Pick<Command, 'positionals' | 'usage'>,
 ): void {
   if (positionals.length < min) throw new UsageError(`An argument is missing. Usage: stemwork ${usage}`)
   if (positionals.length > max)

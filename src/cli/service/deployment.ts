@@ -200,8 +200,6 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     endpoint,
     // Servers other than AWS rarely answer at <bucket>.<host>.
     forcePathStyle: searchParams.has('pathStyle') ? searchParams.get('pathStyle') !== 'false' : endpoint !== undefined,
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
     // The SDK has no default timeouts. These leave room for a retry within that of a call (`requestTimeoutMs`).
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
   })

@@ -57,7 +57,6 @@ export const batchRoutes = [
     description:
       'Creates all jobs or none. `errors` lists the problems of each job, with paths such as `jobs.3.params`. The ' +
       'jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it.',
-    access: 'key',
     bucket: 'create',
     body: newBatchSchema,
     bodyEntries: batchEntries,
@@ -101,7 +100,6 @@ export const batchRoutes = [
     description:
       'Covers all jobs with this `batchName`. `GET /job?batchName=` lists them; `GET /archive?batchName=` returns ' +
       'their results.',
-    access: 'key',
     query: nameSchema,
     answer: { description: 'The state of the batch.', schema: batchViewSchema },
     problems: ['NOT_FOUND'],

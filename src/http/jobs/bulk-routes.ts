@@ -77,7 +77,6 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
     description:
       `${description} Newest first, at most \`limit\` at a time; an interrupted request may be repeated. ` +
       'It counts as one request per 10 jobs against the rate limit.',
-    access: 'key',
     body: jobFilterSchema,
     answer: { description: 'The result of the request.', schema: bulkReportSchema },
     async handle(call, { body }) {

@@ -30,7 +30,6 @@ export const jobRoutes = [
     route: 'POST /job',
     operation: 'createJob',
     summary: 'Create a job',
-    access: 'key',
     readsAhead: true,
     bucket: 'create',
     body: newJobSchema,
@@ -51,7 +50,6 @@ export const jobRoutes = [
     route: 'GET /job/:id',
     operation: 'getJob',
     summary: 'Get a job',
-    access: 'key',
     readsAhead: true,
     isOpenToLinks: true,
     answer: { description: 'The job.', schema: jobViewSchema },
@@ -69,7 +67,6 @@ export const jobRoutes = [
     operation: 'getJobStatus',
     summary: 'Get the status of a job',
     description: 'Cheap to poll, with its own rate limit.',
-    access: 'key',
     readsAhead: true,
     isOpenToLinks: true,
     bucket: 'status',
@@ -82,7 +79,6 @@ export const jobRoutes = [
     operation: 'deleteJob',
     summary: 'Delete a job',
     description: 'In any state: a running job is aborted, and its files and uploaded input are removed.',
-    access: 'key',
     answer: { description: 'The id of the deleted job.', schema: jobIdSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -97,7 +93,6 @@ export const jobRoutes = [
     description:
       'A waiting job becomes FAILED with the code CANCELED, a running one as soon as it is stopped; an ended job ' +
       'does not change.',
-    access: 'key',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -112,7 +107,6 @@ export const jobRoutes = [
     description:
       'Runs it with its original params and inputs; uploads are kept until `expiresAt` of the job. The job keeps ' +
       'its id, waits behind the existing jobs, and counts as a new one against limits and quotas.',
-    access: 'key',
     bucket: 'create',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
     problems: [
@@ -140,7 +134,6 @@ export const jobRoutes = [
     description:
       'For workflows that wait, for example for an approval; `events` of the workflow names what may be sent. The ' +
       'first one counts, even if it comes before the job waits for it.',
-    access: 'key',
     body: eventSchema,
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
     problems: ['NOT_FOUND', 'CONFLICT', 'BAD_INPUT'],
@@ -167,7 +160,6 @@ export const jobRoutes = [
       'and `deleted` with the id of a deleted job; if another process deletes it, only if it was open or among the ' +
       'newest 50. To miss none, list the jobs after `ready`. `webhook-receiver` ' +
       'shows a webhook receiver that has failed for too long and was disabled.',
-    access: 'key',
     answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },
     handle: async (call) => allJobEvents(call),
   }),
@@ -179,7 +171,6 @@ export const jobRoutes = [
       'For players that draw waveforms, in the JSON format of audiowaveform (version 2): `data` alternates the ' +
       'lowest and the highest value of each `samples_per_pixel` samples. Measured at the first request, then ' +
       'kept with the result.',
-    access: 'key',
     isOpenToLinks: true,
     query: peaksQuerySchema,
     answer: { description: 'The peaks.', schema: peaksSchema },
@@ -207,7 +198,6 @@ export const jobRoutes = [
       'bytes=n-`: the bytes written so far, from byte n on. They are the bytes of the final result, except for ' +
       'the lengths in its header, which are known only at the end. Only the machine that runs the job has them; ' +
       'others respond with 404 and the reason `elsewhere`.',
-    access: 'key',
     isOpenToLinks: true,
     answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },
     otherAnswers: {
@@ -225,7 +215,6 @@ export const jobRoutes = [
     description:
       'The peaks so far, in the binary format of audiowaveform (version 2, 8 bits). The `length` in the header ' +
       'is that of the whole song, or 0 if the input does not state it.',
-    access: 'key',
     isOpenToLinks: true,
     answer: { description: 'The peaks so far.', contentType: 'application/octet-stream' },
     otherAnswers: { 206: 'The available part of the range.' },
@@ -242,7 +231,6 @@ export const jobRoutes = [
       'when the job has ended. The machine that runs the job also sends `growing` when more of its results can ' +
       'be read: by name, the available `bytes` and the `url` for ranges of them (`GET ' +
       '/job/{id}/growing/{output}`).',
-    access: 'key',
     answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
     otherAnswers: { 204: 'The job has ended and the client has seen it (`Last-Event-ID: end`).' },
     requestHeaders: { 'Last-Event-ID': 'Id of the last event received.' },
@@ -259,7 +247,6 @@ export const jobRoutes = [
       'Newest first. Page numbers cover the first 10,000 jobs; the Link header leads to all of them. A page of ' +
       'very large jobs may be refused; the message says how many rows fit. Against the rate limit, a list ' +
       'counts as one more request per 64 KiB.',
-    access: 'key',
     readsAhead: true,
     query: jobListQuerySchema,
     answer: {

@@ -3,7 +3,7 @@ import type { JobLink } from '../../core/engine/engine.js'
 import { linkAddress } from '../routing/job-link.js'
 import { empty, json } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
-import { defineRoute } from '../routing/route.js'
+import { definePageRoute, defineRoute } from '../routing/route.js'
 import { jobLinkListSchema, jobLinkSchema, newJobLinkSchema } from '../schemas.js'
 import { requireJob } from './job-routes.js'
 import { timestamp } from './job-view.js'
@@ -17,7 +17,6 @@ export const linkRoutes = [
     description:
       'For people without a key: the link opens a page of the console that shows the status and the results of this ' +
       'job, and nothing else. It ends when it expires, is revoked, or when the job is deleted.',
-    access: 'key',
     bucket: 'create',
     body: newJobLinkSchema,
     answer: { description: 'The link.', schema: jobLinkSchema },
@@ -33,7 +32,6 @@ export const linkRoutes = [
     operation: 'listJobLinks',
     summary: 'List the links to a job',
     description: 'Those that work, newest first, and how often each was opened.',
-    access: 'key',
     answer: { description: 'The links.', schema: jobLinkListSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -47,7 +45,6 @@ export const linkRoutes = [
     operation: 'revokeJobLink',
     summary: 'Revoke a link to a job',
     description: 'From then on it opens nothing, and gives access to no files.',
-    access: 'key',
     answer: { description: 'The link is revoked.', status: 204 },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -59,13 +56,10 @@ export const linkRoutes = [
 ]
 
 /** The page of a link calls this once, when a person opens it. */
-export const openedRoute = defineRoute({
+export const openedRoute = definePageRoute({
   route: 'POST /job/:id/opened',
   operation: 'countLinkOpen',
-  summary: 'Count that a link was opened',
-  access: 'key',
   isOpenToLinks: true,
-  answer: { description: 'It was counted, if the request came by a link.', status: 204 },
   async handle(call, { params }) {
     const { link } = call.caller
     if (link) await call.service.engine.links.countOpen(params.id, link.id)

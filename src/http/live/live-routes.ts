@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { requirePackage } from '../../core/engine/errors.js'
 import { Problem } from '../routing/problem.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { defineRoute, type DescribedRoute } from '../routing/route.js'
 import { LiveSession } from './live-session.js'
 
 const library = 'ws'
@@ -14,7 +14,7 @@ const querySchema = z.strictObject({
   latencyMs: z.coerce.number().int().min(250).max(4000).default(1000).describe('From a sample to its stem.'),
 })
 
-export const liveRoutes: readonly Route[] = [
+export const liveRoutes: readonly DescribedRoute[] = [
   defineRoute({
     route: 'GET /live',
     operation: 'live',
@@ -26,7 +26,6 @@ export const liveRoutes: readonly Route[] = [
       'service is too slow, the samples pass unchanged, and count as late. Closed with 1008: the quota is used up, ' +
       'the key has ended, or hardly any samples come; with 1013: all streams are taken, or other applications ' +
       'needed this one.',
-    access: 'key',
     bucket: 'create',
     isWebSocket: true,
     query: querySchema,

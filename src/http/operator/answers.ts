@@ -1,7 +1,7 @@
-import type { BulkReport, PoolStatus, Worker } from '../../core/engine/engine.js'
+import type { ApplicationLimits, BulkReport, PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { PastAttempt } from '../../core/engine/job/history.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
-import type { Limits, Usage } from '../../core/engine/job/quota.js'
+import type { Limits } from '../../core/engine/job/quota.js'
 import type { SchedulingRule } from '../../core/engine/job/scheduling.js'
 import type { StepState } from '../../core/engine/ports/runner.js'
 
@@ -33,15 +33,7 @@ export interface UsageFacts {
   processorSeconds: number
 }
 
-/** Limits of an application, its own and the effective ones, and what it has used today. */
-export interface LimitFacts {
-  own: LimitFigures
-  effective: LimitFigures
-  used: Usage
-  /** Changes whenever its own figures do. */
-  revision: string
-}
-
+export type LimitFacts = ApplicationLimits
 export type LimitFigures = Limits
 export type AttemptFacts = PastAttempt
 export type WorkerState = Worker['state']

@@ -7,7 +7,7 @@ import type { HttpEngine } from '../http-engine.js'
 import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { notFound, Problem } from '../routing/problem.js'
-import { defineRoute, type Route, type RouteDefinition } from '../routing/route.js'
+import { definePageRoute, type Route, type RouteDefinition } from '../routing/route.js'
 import { pageAnswer, type PageText } from '../service/page.js'
 import { pageAssetRoute } from '../service/page-assets.js'
 import type { JobFacts, LimitFacts, Overview } from './answers.js'
@@ -38,18 +38,15 @@ function overviewOf({ service }: Call) {
   return reader
 }
 
-const retryProblems = ['CONFLICT', 'GONE', 'QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN'] as const
-
 /** Defines a route for operators that returns what the page shows, or nothing (204). They see their changes at once. */
 function pageRoute<
   Path extends string,
   Query extends z.ZodType = z.ZodUndefined,
   Body extends z.ZodType = z.ZodUndefined,
 >({ handle, ...facts }: PageRoute<Path, Query, Body>): Route {
-  return defineRoute({
+  return definePageRoute({
     ...facts,
     access: 'open',
-    answer: { description: 'What the page shows.' },
     async handle(call, input) {
       requireOperator(call)
       const shown = await handle(call, input)
@@ -68,7 +65,7 @@ type Definition<Path extends string, Query extends z.ZodType, Body extends z.Zod
 
 interface PageRoute<Path extends string, Query extends z.ZodType, Body extends z.ZodType> extends Omit<
   Definition<Path, Query, Body>,
-  'access' | 'answer' | 'handle'
+  'access' | 'handle'
 > {
   handle(...input: Parameters<Definition<Path, Query, Body>['handle']>): Promise<unknown>
 }
@@ -78,22 +75,18 @@ interface PageRoute<Path extends string, Query extends z.ZodType, Body extends z
  * of the OpenAPI document.
  */
 export const operatorPageRoutes: readonly Route[] = [
-  defineRoute({
+  definePageRoute({
     route: 'GET /operator',
     operation: 'getOperatorPage',
-    summary: 'A page to see and control the whole service',
     access: 'open',
-    answer: { description: 'The page.', contentType: 'text/html' },
     handle: (call) => Promise.resolve(pageAnswer(call, page)),
   }),
   pageAssetRoute('operator', 'getOperatorAsset'),
-  defineRoute({
+  definePageRoute({
     route: 'POST /operator/session',
     operation: 'signInAsOperator',
-    summary: 'Sign in',
     access: 'open',
     body: z.strictObject({ key: z.string().max(1000) }),
-    answer: { description: 'The session is in a cookie.', status: 204 },
     handle(call, { body: { key } }) {
       requireOwnPage(call)
       requireOperatorKey(call, key)
@@ -105,37 +98,29 @@ export const operatorPageRoutes: readonly Route[] = [
   pageRoute({
     route: 'GET /operator/api/overview',
     operation: 'getOverview',
-    summary: 'Overview of the whole store',
     handle: (call) => overviewOf(call).read(),
   }),
   pageRoute({
     route: 'GET /operator/api/job',
     operation: 'searchJobs',
-    summary: 'Jobs of all applications',
     query: jobSearchSchema,
     handle: ({ service: { engine } }, { query }) => searchJobs(engine, query),
   }),
   pageRoute({
     route: 'GET /operator/api/job/:id',
     operation: 'getJobFacts',
-    summary: 'Everything known about a job',
-    problems: ['NOT_FOUND'],
     handle: async ({ service: { engine } }, { params }) => factsOf(engine, await engine.get(params.id)),
   }),
   ...(['cancel', 'retry'] as const).map((action) =>
     pageRoute({
       route: `POST /operator/api/job/:id/${action}`,
       operation: `${action}AnyJob`,
-      summary: 'Cancels a job, or runs it again',
-      problems: ['NOT_FOUND', ...retryProblems],
       handle: async ({ service: { engine } }, { params }) => factsOf(engine, await engine[action](params.id)),
     }),
   ),
   pageRoute({
     route: 'POST /operator/api/job/:id/delete',
     operation: 'deleteAnyJob',
-    summary: 'Deletes a job',
-    problems: ['NOT_FOUND'],
     async handle({ service: { engine } }, { params }) {
       if (!(await engine.delete(params.id))) throw noJob()
     },
@@ -144,7 +129,6 @@ export const operatorPageRoutes: readonly Route[] = [
     pageRoute({
       route: `POST /operator/api/jobs/${action}`,
       operation: `${action}FoundJobs`,
-      summary: 'Cancels, retries or deletes one page of the jobs that match a search',
       body: jobSearchSchema,
       handle(call, { body }) {
         const { after: _, text = '', ...filters } = body
@@ -161,7 +145,6 @@ export const operatorPageRoutes: readonly Route[] = [
   pageRoute({
     route: 'POST /operator/api/rule',
     operation: 'changeRule',
-    summary: 'Pauses, drains, resumes or limits the service, a workflow or an application',
     body: z.strictObject({ target: ruleTargetSchema, change: ruleChangeSchema }),
     async handle(call, { body }) {
       await call.service.engine.schedule(body.target, body.change)
@@ -171,9 +154,7 @@ export const operatorPageRoutes: readonly Route[] = [
   pageRoute({
     route: 'POST /operator/api/worker',
     operation: 'setWorkerState',
-    summary: 'Lets a worker take jobs, or not',
     body: z.strictObject({ name: z.string().min(1), state: z.enum(['open', 'cordoned', 'draining']) }),
-    problems: ['NOT_FOUND'],
     async handle(call, { body }) {
       await call.service.engine.setWorkerState(body.name, body.state)
       return overviewAfterChange(call)
@@ -182,16 +163,12 @@ export const operatorPageRoutes: readonly Route[] = [
   pageRoute({
     route: 'GET /operator/api/application/:id/limits',
     operation: 'getAnyLimits',
-    summary: 'What an application may do, and what it has used today',
-    problems: ['NOT_FOUND'],
     handle: (call, { params }) => limitsOf(call, params.id),
   }),
   pageRoute({
     route: 'POST /operator/api/application/:id/limits',
     operation: 'setAnyLimits',
-    summary: 'Gives an application limits of its own',
     body: limitChangeSchema.extend({ revision: z.string().optional() }),
-    problems: ['NOT_FOUND', 'CONFLICT'],
     async handle(call, { params, body }) {
       await limitsOf(call, params.id)
       const { revision, ...change } = body

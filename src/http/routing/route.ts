@@ -23,15 +23,9 @@ export interface AnswerDescription {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-interface RouteFacts<A extends Access> {
-  method: Method
-  /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
-  path: string
+interface RouteFacts {
   /** Unique name, for the OpenAPI document and metrics. */
   operation: string
-  summary: string
-  description?: string
-  access: A
   /** Which of the caller's rates it counts against. Default: `other`. */
   bucket?: RatePolicy
   /** Also open to holders of a link to the job that the param `id` names. */
@@ -41,6 +35,20 @@ interface RouteFacts<A extends Access> {
    * `call.requireAllowed()`.
    */
   readsAhead?: true
+  /** Members and values that a valid JSON body may have besides those of `params`. Default: 256. */
+  bodyEntries?: number
+  /** Headers of the answer to OPTIONS. */
+  optionsHeaders?: Record<string, string>
+  /** Answers only requests to upgrade to a WebSocket. */
+  isWebSocket?: true
+  /** Also available at the root of the mount, where infrastructure expects it. */
+  atRoot?: boolean
+}
+
+/** What the OpenAPI document says of a route. */
+interface RouteDescription {
+  summary: string
+  description?: string
   answer: AnswerDescription
   /** Other statuses that are not errors, with their meaning. */
   otherAnswers?: Record<number, string>
@@ -48,16 +56,8 @@ interface RouteFacts<A extends Access> {
   problems?: readonly ProblemCode[]
   /** Media types of a body that is not JSON. */
   rawBody?: readonly string[]
-  /** Members and values that a valid JSON body may have besides those of `params`. Default: 256. */
-  bodyEntries?: number
   /** It may come without that body. */
   isBodyOptional?: true
-  /** Headers of the answer to OPTIONS. */
-  optionsHeaders?: Record<string, string>
-  /** Answers only requests to upgrade to a WebSocket. */
-  isWebSocket?: true
-  /** Also available at the root of the mount, where infrastructure expects it. */
-  atRoot?: boolean
   /** Request headers that it understands: their meaning, and a schema if not every text is valid. */
   requestHeaders?: Record<string, string | { description: string; schema: Record<string, unknown>; required?: true }>
 }
@@ -79,29 +79,47 @@ export interface RouteDefinition<
   Path extends string,
   Query extends z.ZodType,
   Body extends z.ZodType,
-> extends Omit<RouteFacts<A>, 'method' | 'path'> {
+> extends RouteFacts {
   /** Method and path: `GET /job/:id`. */
   route: `${Method} ${Path}`
+  /** Default: `key`. */
+  access?: A
   query?: Query
   body?: Body
   handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<RouteAnswer>
 }
 
 /** A route as the table keeps it: input is checked before the handler sees it. */
-export interface Route extends RouteFacts<Access> {
+export interface Route extends RouteFacts {
+  readonly method: Method
+  /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
+  readonly path: string
+  readonly access: Access
   readonly query?: z.ZodType
   readonly body?: z.ZodType
   run(call: Call | KeyedCall, params: Readonly<Record<string, string>>): Promise<RouteAnswer>
 }
 
+export interface DescribedRoute extends Route, RouteDescription {}
+
 /** Defines a route: the one source of matching, validation and the OpenAPI document. */
 export function defineRoute<
-  A extends Access,
   Path extends string,
+  A extends Access = 'key',
+  Query extends z.ZodType = z.ZodUndefined,
+  Body extends z.ZodType = z.ZodUndefined,
+>(definition: RouteDefinition<A, Path, Query, Body> & RouteDescription): DescribedRoute {
+  return { ...definition, ...definePageRoute(definition) }
+}
+
+/** Defines a route that only a page of the service uses: it is not in the document. */
+export function definePageRoute<
+  Path extends string,
+  A extends Access = 'key',
   Query extends z.ZodType = z.ZodUndefined,
   Body extends z.ZodType = z.ZodUndefined,
 >(definition: RouteDefinition<A, Path, Query, Body>): Route {
-  const { handle, query, body, route, ...facts } = definition
+  const { handle, query, body, route, access = 'key', ...facts } = definition
   const [method, path] = route.split(' ', 2) as [Method, Path]
   const pass = (call: Call, params: Readonly<Record<string, string>>, queried: unknown, sent: unknown) =>
     handle(
@@ -115,6 +133,7 @@ export function defineRoute<
   // Saves a promise on routes that are polled.
   return {
     ...facts,
+    access,
     method,
     path,
     query,

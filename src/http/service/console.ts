@@ -1,5 +1,5 @@
 import { empty, json } from '../routing/answer.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { definePageRoute, type Route } from '../routing/route.js'
 import { openedRoute } from '../jobs/link-routes.js'
 import { deviceFileRoute } from './device-files.js'
 import { type PageText, pageAnswer } from './page.js'
@@ -26,13 +26,11 @@ const page: PageText = {
  * that a person enters, which a cookie keeps.
  */
 export const consoleRoutes: readonly Route[] = [
-  defineRoute({
+  definePageRoute({
     route: 'GET /console',
     operation: 'getConsole',
-    summary: 'A page to send songs, follow jobs and listen to stems',
     access: 'open',
     atRoot: true,
-    answer: { description: 'The page.', contentType: 'text/html' },
     async handle(call) {
       // The page's parts lie below the base path.
       const isPlain = !call.request.address().pathname.endsWith('/')
@@ -40,12 +38,11 @@ export const consoleRoutes: readonly Route[] = [
       return pageAnswer(call, page)
     },
   }),
-  defineRoute({
+  // What the page needs without a network.
+  definePageRoute({
     route: 'GET /console/parts',
     operation: 'getConsoleParts',
-    summary: 'Names of the parts of the page',
     access: 'open',
-    answer: { description: 'What the page needs without a network.' },
     handle: async () => json(await consoleParts(), { headers: { 'cache-control': 'no-cache' } }),
   }),
   pageAssetRoute('console', 'getConsoleAsset'),

@@ -6,7 +6,7 @@ import { installedFile } from '../../core/engine/package-files.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { notFound } from '../routing/problem.js'
-import { defineRoute } from '../routing/route.js'
+import { definePageRoute } from '../routing/route.js'
 import { acceptedEncoding } from '../routing/accept.js'
 
 const types: Record<string, string | undefined> = {
@@ -21,13 +21,10 @@ const level = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }
 const compressed = new Map<string, Promise<Buffer>>()
 
 /** The files that `stemwork/browser` loads to separate on a person's device: scripts, WebAssembly, the model. */
-export const deviceFileRoute = defineRoute({
+export const deviceFileRoute = definePageRoute({
   route: 'GET /console/device/:file',
   operation: 'getDeviceFile',
-  summary: 'Get a file that separates within the page',
   access: 'open',
-  answer: { description: 'The file.', contentType: 'application/octet-stream' },
-  problems: ['NOT_FOUND'],
   handle: (call, { params }) => deviceFile(call, params.file),
 })
 

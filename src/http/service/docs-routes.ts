@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { keepLatest } from '../keep-latest.js'
 import { empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { defineRoute, type DescribedRoute, type Route } from '../routing/route.js'
 import { ownerWithoutKey } from '../routing/wrong-keys.js'
 import { pageHeaders } from './page.js'
 import { docsPage } from './docs-page.js'
@@ -17,7 +17,7 @@ const maxKept = 8
 // Built on request: options and the host's workflows shape the page, and rendering it takes 3 ms.
 
 /** The two routes that describe all routes, including themselves, and the undescribed parts of the page. */
-export function docsRoutes(others: readonly Route[]): Route[] {
+export function docsRoutes(others: readonly DescribedRoute[]): Route[] {
   let written: ReturnType<typeof openApiDocument> | undefined
   const document = (call: Call): OpenApiDocument => {
     const { workflows, options } = call.service.engine
@@ -30,7 +30,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
   }
   const packedDocument = keptByAddress((call) => JSON.stringify(document(call)))
   const page = keptByAddress((call) => docsPage(document(call), { hasConsole: call.service.options.console }))
-  const routes: Route[] = [
+  const routes: DescribedRoute[] = [
     ...others,
     ...llmsRoutes,
     defineRoute({

@@ -18,7 +18,6 @@ export const keyRoutes = [
     operation: 'listKeys',
     summary: 'List the keys of the application',
     description: 'The working keys, newest first. Key values are not stored and cannot be shown again.',
-    access: 'key',
     answer: { description: 'The keys.', schema: keyListSchema },
     async handle(call) {
       return json({ keys: (await workingKeys(call)).map((key) => keyView(key, call)) })
@@ -28,7 +27,6 @@ export const keyRoutes = [
     route: 'POST /application/key',
     operation: 'createKey',
     summary: 'Create a key for the application',
-    access: 'key',
     bucket: 'create',
     body: newKeySchema,
     answer: { description: 'The key, which is shown only this once.', schema: issuedKeySchema },
@@ -50,7 +48,6 @@ export const keyRoutes = [
     operation: 'revokeKey',
     summary: 'Revoke a key of the application',
     description: 'It stops working at once.',
-    access: 'key',
     answer: { description: 'The revoked key.', schema: keyViewSchema },
     problems: ['NOT_FOUND', 'CONFLICT'],
     async handle(call, { params }) {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { packageFile } from '../../core/engine/package-files.js'
 import { Problem } from '../routing/problem.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { defineRoute, type DescribedRoute } from '../routing/route.js'
 import { packedAnswer, type PackedText, packText } from './page-assets.js'
 
 const list = 'llms.txt'
@@ -15,7 +15,7 @@ const whole = [
 const repository = 'https://github.com/stemwork/stemwork/blob/main/'
 
 /** The documentation for language models, made of the files of the package (https://llmstxt.org). */
-export const llmsRoutes: readonly Route[] = [
+export const llmsRoutes: readonly DescribedRoute[] = [
   llmsRoute('/llms.txt', 'getLlms', 'Get a list of the documentation, for language models', [list]),
   llmsRoute('/llms-full.txt', 'getLlmsFull', 'Get the documentation as one text, with whole programs', [
     list,
@@ -23,7 +23,7 @@ export const llmsRoutes: readonly Route[] = [
   ]),
 ]
 
-function llmsRoute(path: string, operation: string, summary: string, files: readonly string[]): Route {
+function llmsRoute(path: string, operation: string, summary: string, files: readonly string[]): DescribedRoute {
   let packed: Promise<PackedText> | undefined
   return defineRoute({
     route: `GET ${path}`,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { problemTypes } from '../routing/problem.js'
-import type { Route } from '../routing/route.js'
+import type { DescribedRoute } from '../routing/route.js'
 import { problemSchema } from '../schemas.js'
 import { exampleOf } from './docs-examples.js'
 import { compilable } from './workflow-view.js'
@@ -56,7 +56,10 @@ type Described = readonly { id: string; params: JsonObject }[]
  * The OpenAPI 3.1 document of a route table: the schemas that check requests, with the params of the workflows.
  * `servers` is left to the caller, as is the address of the service, `{base}` in examples.
  */
-export function openApiDocument(routes: readonly Route[], workflows: Described): Omit<OpenApiDocument, 'servers'> {
+export function openApiDocument(
+  routes: readonly DescribedRoute[],
+  workflows: Described,
+): Omit<OpenApiDocument, 'servers'> {
   const schemas = new Components()
   const paths: OpenApiDocument['paths'] = {}
   for (const route of routes) {
@@ -136,7 +139,7 @@ function offered(example: unknown, schemas: Record<string, JsonObject>, workflow
 /** Bytes, by the keyword from which generated clients know that a body is no text. */
 const file = { type: 'string', format: 'binary' }
 
-function operation(route: Route, schemas: Components): Operation {
+function operation(route: DescribedRoute, schemas: Components): Operation {
   const { answer, otherAnswers = {} } = route
   const { contentType = 'application/json' } = answer
   const bytes = contentType.startsWith('text/') ? { type: 'string' } : file
@@ -177,7 +180,7 @@ function responseHeaders(headers: Record<string, string>): JsonObject {
   )
 }
 
-function pathParameters(route: Route): Operation['parameters'] {
+function pathParameters(route: DescribedRoute): Operation['parameters'] {
   return Array.from(route.path.matchAll(/[:*]([A-Za-z]+)/g), ([, name = '']) => ({
     name,
     in: 'path',
@@ -186,7 +189,7 @@ function pathParameters(route: Route): Operation['parameters'] {
   }))
 }
 
-function queryParameters(route: Route, schemas: Components): Operation['parameters'] {
+function queryParameters(route: DescribedRoute, schemas: Components): Operation['parameters'] {
   if (!route.query) return []
   const { properties, required = [] } = schemas.use(route.query, 'output') as {
     properties: Record<string, JsonObject>
@@ -201,7 +204,7 @@ function queryParameters(route: Route, schemas: Components): Operation['paramete
   }))
 }
 
-function headerParameters(route: Route): Operation['parameters'] {
+function headerParameters(route: DescribedRoute): Operation['parameters'] {
   return Object.entries(route.requestHeaders ?? {}).map(([name, facts]) => {
     const {
       description,
@@ -212,7 +215,7 @@ function headerParameters(route: Route): Operation['parameters'] {
   })
 }
 
-function requestBody(route: Route, schemas: Components): Pick<Operation, 'requestBody'> | undefined {
+function requestBody(route: DescribedRoute, schemas: Components): Pick<Operation, 'requestBody'> | undefined {
   if (route.body)
     return {
       requestBody: { required: true, content: { 'application/json': { schema: schemas.use(route.body, 'input') } } },
@@ -230,7 +233,7 @@ function requestBody(route: Route, schemas: Components): Pick<Operation, 'reques
 }
 
 /** Codes that share a status share a response. */
-function problemResponses(route: Route, schemas: Components): Operation['responses'] {
+function problemResponses(route: DescribedRoute, schemas: Components): Operation['responses'] {
   const codes = [
     ...(route.problems ?? []),
     ...(route.access === 'key' ? (['UNAUTHORIZED', 'RATE_LIMITED'] as const) : []),

@@ -8,7 +8,7 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import { acceptedEncoding } from '../routing/accept.js'
 import type { Call } from '../routing/call.js'
 import { notFound, type Problem } from '../routing/problem.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { definePageRoute, type Route } from '../routing/route.js'
 
 const types: Record<string, string | undefined> = {
   js: 'text/javascript; charset=utf-8',
@@ -53,13 +53,10 @@ function missing(): Problem {
 
 /** The route of the parts of a page. */
 export function pageAssetRoute(page: 'console' | 'docs' | 'operator', operation: string): Route {
-  return defineRoute({
+  return definePageRoute({
     route: `GET /${page}/:asset`,
     operation,
-    summary: 'Get a part of the page',
     access: 'open',
-    answer: { description: 'The part.', contentType: 'text/javascript' },
-    problems: ['NOT_FOUND'],
     handle: (call, { params }) => pageAsset(call, params.asset),
   })
 }

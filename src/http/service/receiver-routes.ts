@@ -9,7 +9,6 @@ export const receiverRoutes = [
     operation: 'listWebhookReceivers',
     summary: 'List the webhook receivers that are failing',
     description: 'Those of the application, disabled ones first, at most 100. One that answers is not listed.',
-    access: 'key',
     answer: {
       description: 'The failing receivers.',
       schema: z.object({ receivers: z.array(receiverViewSchema) }).meta({ id: 'WebhookReceiverList' }),
@@ -26,7 +25,6 @@ export const receiverRoutes = [
     description:
       'New messages are sent to it at once, those that wait for it within two hours. Messages that were given up ' +
       'are not sent.',
-    access: 'key',
     body: z.strictObject({ origin: z.string().max(8192).describe('As listed.') }).meta({ id: 'EnabledReceiver' }),
     answer: { description: 'The receiver gets messages again.', schema: z.object({ origin: z.string() }) },
     problems: ['NOT_FOUND'],

@@ -19,7 +19,6 @@ export const serviceRoutes = [
     route: 'GET /application',
     operation: 'getApplication',
     summary: 'Get the application of the API key',
-    access: 'key',
     answer: { description: 'The application.', schema: applicationViewSchema },
     async handle(call) {
       const { id, name } = call.caller
@@ -36,7 +35,6 @@ export const serviceRoutes = [
     description:
       'It is shown only in this response. Until `overlapSeconds` have passed, messages are also signed with the ' +
       'old secret.',
-    access: 'key',
     bucket: 'create',
     body: newWebhookSecretSchema,
     answer: { description: 'The new secret.', schema: webhookSecretSchema },
@@ -54,7 +52,6 @@ export const serviceRoutes = [
     route: 'GET /workflow',
     operation: 'listWorkflows',
     summary: 'List the workflows that jobs can run',
-    access: 'key',
     query: pageQuerySchema,
     answer: {
       description: 'The workflows.',
@@ -84,7 +81,6 @@ export const serviceRoutes = [
     route: 'GET /workflow/**:id',
     operation: 'getWorkflow',
     summary: 'Get a workflow with the schema of its params',
-    access: 'key',
     answer: { description: 'The workflow.', schema: workflowViewSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {

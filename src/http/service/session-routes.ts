@@ -5,7 +5,7 @@ import type { Call } from '../routing/call.js'
 import { endedCookie, isOwnPage, sessionCookie, sessionOf, type SignInPage } from '../routing/page-session.js'
 import { type SealedKey, signInCode } from '../auth/sealed-key.js'
 import { conflict, Problem } from '../routing/problem.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { definePageRoute, type Route } from '../routing/route.js'
 
 const codeSchema = z.string().min(1).max(2000)
 const signInSchema = z.strictObject({
@@ -20,13 +20,10 @@ const signInSchema = z.strictObject({
  * interface, whose clients send their key with each request.
  */
 export const sessionRoutes: readonly Route[] = [
-  defineRoute({
+  definePageRoute({
     route: 'GET /session',
     operation: 'getSession',
-    summary: 'Who is signed in',
     access: 'open',
-    answer: { description: 'The application, and the session if there is one. Both null: nobody is signed in.' },
-    problems: ['UNAUTHORIZED'],
     async handle(call) {
       const session = sessionOf(call.request, call.service, 'console')
       const isNobody = !session && call.request.headers.get('authorization') === null
@@ -42,13 +39,11 @@ export const sessionRoutes: readonly Route[] = [
       })
     },
   }),
-  defineRoute({
+  definePageRoute({
     route: 'POST /session',
     operation: 'signIn',
-    summary: 'Sign in to the console',
     access: 'open',
     body: signInSchema,
-    answer: { description: 'The application. The session is in a cookie.' },
     async handle(call, { body: { key: given, code, remember: isRemembered } }) {
       requireOwnPage(call)
       const offer = code === undefined ? undefined : openCode(call, code)
@@ -60,28 +55,23 @@ export const sessionRoutes: readonly Route[] = [
     },
   }),
   endRoute('console', '/session', 'signOut'),
-  defineRoute({
+  definePageRoute({
     route: 'POST /session/code',
     operation: 'createSignInCode',
-    summary: 'Make the code of a link that signs in once',
-    access: 'key',
     bucket: 'create',
     body: z.strictObject({ key: z.string().max(1000) }),
-    answer: { description: 'The code.' },
     async handle(call, { body: { key } }) {
       const { id } = await authenticateKey(key, call.request, call.service)
       if (id !== call.caller.id) throw new Problem('BAD_INPUT', 'The key belongs to another application.')
       return json({ code: signInCode(call.service.seal, key) })
     },
   }),
-  defineRoute({
+  // Whose songs a link signs in to. Uses up nothing.
+  definePageRoute({
     route: 'POST /session/offer',
     operation: 'readSignInCode',
-    summary: 'Whose songs a link signs in to',
-    description: 'Uses up nothing.',
     access: 'open',
     body: z.strictObject({ code: codeSchema }),
-    answer: { description: 'The application.' },
     async handle(call, { body: { code } }) {
       const { key } = openCode(call, code)
       const { name } = await authenticateKey(key, call.request, call.service)
@@ -92,12 +82,10 @@ export const sessionRoutes: readonly Route[] = [
 
 /** Ends the session of a page. */
 export function endRoute(page: SignInPage, path: '/session' | '/operator/session', operation: string): Route {
-  return defineRoute({
+  return definePageRoute({
     route: `DELETE ${path}`,
     operation,
-    summary: 'Sign out',
     access: 'open',
-    answer: { description: 'The cookie is gone.', status: 204 },
     handle(call) {
       requireOwnPage(call)
       return Promise.resolve(empty(204, { 'set-cookie': endedCookie(page, isSecure(call)) }))

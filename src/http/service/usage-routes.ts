@@ -45,7 +45,6 @@ export const usageRoutes = [
     description:
       'Sums of the jobs that ended on these days (UTC), kept beyond the jobs. As CSV with `format=csv`, or where ' +
       '`Accept` asks for `text/csv`.',
-    access: 'key',
     query: z
       .strictObject({
         from: day.optional().describe('First day. Default: the first of this month.'),

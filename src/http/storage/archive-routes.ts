@@ -93,7 +93,6 @@ export const archiveRoutes = [
     description:
       'Name the jobs with `job`, or a batch with `batchName` (its newest 100 jobs). Jobs without results are left ' +
       'out. The file is created during the download and is not stored.',
-    access: 'key',
     query: z.strictObject({ job: jobsSchema.optional(), batchName: z.string().min(1).max(255).optional() }),
     answer: { description: 'Where to download the file.', schema: archiveSchema },
     problems: ['NOT_FOUND'],

@@ -23,7 +23,6 @@ const downloadHeader = { 'Download-Url': 'What a job takes as its input once the
 const wholeNumber = { type: 'string', pattern: '^(0|[1-9][0-9]{0,14})$' }
 const problems: readonly ProblemCode[] = ['BAD_INPUT', 'NOT_FOUND', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED']
 const shared = {
-  access: 'key',
   optionsHeaders: {
     'tus-resumable': '1.0.0',
     'tus-version': '1.0.0',

@@ -14,7 +14,6 @@ export const storageRoutes = [
     route: 'GET /upload',
     operation: 'getUploadTicket',
     summary: 'Get an upload ticket',
-    access: 'key',
     answer: { description: 'Where to send the file, and the input URL to use afterwards.', schema: uploadTicketSchema },
     problems: ['STORAGE_FULL'],
     async handle(call) {
