@@ -10,7 +10,7 @@ import { childArguments } from '../build/core/engine/runner/child-arguments.js'
 import { childEnvironment } from '../build/core/engine/runner/child-environment.js'
 import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { openSession, defaultThreads } from '../build/core/models/session/session.js'
-import { embeddedModelFolder, loadModel } from '../build/core/models/load-model.js'
+import { resolveModel } from '../build/core/models/registry.js'
 import { separate } from '../build/core/workflows/separation/separate.js'
 import { machine, printRows } from './shared/benchmark.mjs'
 
@@ -45,7 +45,7 @@ async function printMachine() {
   const onnxruntime = createRequire(import.meta.url)
     .resolve('onnxruntime-node')
     .replace(/dist[/\\].*$/, 'package.json')
-  const { manifest } = await loadModel(embeddedModelFolder)
+  const { manifest } = await resolveModel('embedded')
   printRows([
     ['machine', machine()],
     [
@@ -63,7 +63,7 @@ async function speed(folder) {
   const input = join(folder, 'speed.wav')
   await writeNoise(input, seconds)
   const cold = await separate(input, { outputs: outputsIn(folder), threads })
-  const { manifest, path } = await loadModel(embeddedModelFolder)
+  const { manifest, path } = await resolveModel('embedded')
   const session = await openSession(path, { threads })
   const samples = []
   for (let round = 0; round < rounds; round++) {

@@ -1,4 +1,5 @@
 import { StemworkError } from '../core/engine/errors.js'
+import { trustedScript } from './trusted-script.js'
 
 /** Addresses of files that do not lie where the package has them. */
 export interface DeviceAssets {
@@ -30,7 +31,7 @@ export function addressesOf({ wasm, model }: DeviceAssets): NetworkAddresses {
 /** @param openOwn opens the package's own script */
 export function openWorker(address: string | URL | undefined, openOwn: () => Worker): Worker {
   try {
-    return address === undefined ? openOwn() : new Worker(trusted(absolute(address)), { type: 'module' })
+    return address === undefined ? openOwn() : new Worker(trustedScript(absolute(address)), { type: 'module' })
   } catch (error) {
     throw notLoaded(error)
   }
@@ -38,24 +39,6 @@ export function openWorker(address: string | URL | undefined, openOwn: () => Wor
 
 export function absolute(address: string | URL): string {
   return new URL(address, document.baseURI).href
-}
-
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(address: string): string },
-  ): {
-    createScriptURL(address: string): string
-  }
-}
-
-let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
-
-/** For pages whose policy requires script addresses to be vouched for (`require-trusted-types-for`). */
-function trusted(address: string): string {
-  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
-  policy ??= trustedTypes?.createPolicy('stemwork', { createScriptURL: (vouched) => vouched })
-  return policy?.createScriptURL(address) ?? address
 }
 
 export function notLoaded(cause: unknown): StemworkError {

@@ -29,11 +29,7 @@ async function openFile(
   return {
     stem,
     path: handle.name,
-    encoder: {
-      write: (planes) => writer.write(planes),
-      close: () => writer.close(),
-      abandon: () => stream.abort(),
-    },
+    encoder: { ...writer, abandon: () => stream.abort() },
     publish: () => Promise.resolve(),
     remove: () => Promise.resolve(),
   }

@@ -1,9 +1,8 @@
-import { concat, latin1, viewOf } from '../core/media/bytes.js'
+import { concat } from '../core/media/bytes.js'
 import { findMpegAudio, mpegHeader } from '../core/media/decode/mpeg/frame-sync.js'
+import { decoderDelay, readMp3Info } from '../core/media/decode/mpeg/mp3-info.js'
 import type { Packets, PacketWindow } from './web-codec.js'
 
-/** Samples that every decoder adds before the audio (http://gabriel.mp3-tech.org/mp3infotag.html). */
-const decoderDelay = 529
 /** Bytes kept while searching for a frame: several of the largest frames. */
 const searchedBytes = 16 * 1024
 
@@ -47,30 +46,16 @@ export class Mp3Packets implements Packets {
     this.#streamId = mpegHeader(frame, 0)?.streamId
     if (!isFirst) return from + position
     this.config = { codec: 'mp3', sampleRate, numberOfChannels: channelsOf(frame) }
-    const window = readInfo(frame, samplesPerFrame)
-    if (!window) return from + position
-    this.window = window
+    const info = readMp3Info(frame)
+    if (!info) return from + position
+    const { frameCount = 0, isExtended, delay, padding } = info
+    const length = frameCount * samplesPerFrame - delay - padding
+    if (isExtended && length > 0) this.window = { start: delay + decoderDelay, length }
+    // A frame without sound.
     return from + position + this.#frameBytes(frame, 0)
   }
 }
 
 function channelsOf(frame: Uint8Array): number {
   return (frame[3] ?? 0) >> 6 === 3 ? 1 : 2
-}
-
-/** Reads a first frame without sound: Xing's header, then LAME's, which states how many samples were added. */
-function readInfo(frame: Uint8Array, samplesPerFrame: number): PacketWindow | undefined {
-  const text = latin1(frame, 0, Math.min(200, frame.length))
-  const tag = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
-  const view = viewOf(frame)
-  if (tag < 0 || tag + 8 > view.byteLength) return undefined
-  const flags = view.getUint32(tag + 4)
-  // Counts of frames and bytes, the table of contents, and a quality.
-  const lame = tag + 8 + (flags & 1 ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
-  const whole = { start: 0, length: Infinity }
-  if (!(flags & 1) || lame + 24 > view.byteLength || view.getUint8(lame) === 0) return whole
-  const added = (view.getUint16(lame + 21) << 8) | view.getUint8(lame + 23)
-  const [delay, padding] = [added >> 12, added & 0xfff]
-  const samples = view.getUint32(tag + 8) * samplesPerFrame - delay - padding
-  return samples > 0 ? { start: delay + decoderDelay, length: samples } : whole
 }

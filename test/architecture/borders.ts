@@ -77,16 +77,17 @@ const borders: Border[] = [
   { room: /^client\//, may: [/^client\//], why: 'the client runs in browsers and depends on nothing' },
   {
     room: /^console\//,
-    // Only the operator's page has its own interface. `canSeparate` is public, and alone in its file, so that the rest
-    // is only loaded where it can be used. The server's code changes tempo and pitch, finds beats, writes mixes and
-    // finds parts of files.
+    // Only the operator's page has its own interface. `canSeparate`, which is public, and `trustedScript` are alone in
+    // their files, so that the rest is only loaded where it can be used. The server's code changes tempo and pitch,
+    // finds beats, writes mixes, finds parts of files and decodes uncompressed ones.
     may: [
       /^console\//,
       /^client\//,
       /^http\/operator\/answers\.ts$/,
-      /^browser\/(index|can-separate|aac-packets)\.ts$/,
+      /^browser\/(index|can-separate|trusted-script|aac-packets)\.ts$/,
       /^core\/media\/(analysis|dsp|encode)\//,
-      /^core\/media\/(bytes|decode\/(file-bytes|flac\/flac-frame|mpeg\/frame-sync|mp4\/mp4-stream|ogg\/ogg-pages|ogg\/ogg-stream))\.ts$/,
+      /^core\/media\/(bytes|decode\/(file-bytes|flac\/flac-frame|mpeg\/(frame-sync|mp3-info)|mp4\/mp4-stream))\.ts$/,
+      /^core\/media\/decode\/(ogg\/(ogg-pages|ogg-stream)|pcm\/pcm)\.ts$/,
     ],
     why: 'the page uses the public interface by way of the client, and separates as any page can',
   },

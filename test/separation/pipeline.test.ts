@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
-import { loadModel } from '../../src/core/models/load-model.js'
+import { resolveModel } from '../../src/core/models/registry.js'
 import type { Model } from '../../src/core/models/manifest.js'
 import type { Network, Tensor } from '../../src/core/models/session/network.js'
 import { openSession } from '../../src/core/models/session/session.js'
@@ -18,8 +18,8 @@ const folder = temporaryFolder()
 let identity: Model
 let lowPass: Model
 beforeAll(async () => {
-  identity = await loadModel(await writeModel(join(folder, 'identity'), maskNetwork()))
-  lowPass = await loadModel(
+  identity = await resolveModel(await writeModel(join(folder, 'identity'), maskNetwork()))
+  lowPass = await resolveModel(
     await writeModel(
       join(folder, 'low'),
       maskNetwork((bin) => (bin < 512 ? 1 : 0)),
@@ -283,7 +283,7 @@ describe('pipeline with the embedded architecture', () => {
   })
 
   it('accepts a model by its manifest and its network, and says what does not fit', async () => {
-    const narrow = await loadModel(await writeModel(join(folder, 'narrow'), maskNetwork(undefined, 1025)))
+    const narrow = await resolveModel(await writeModel(join(folder, 'narrow'), maskNetwork(undefined, 1025)))
     const session = await openSession(narrow.path, { threads: 1 })
     await expect(createArchitecture(narrow.manifest, [session])).rejects.toThrow(
       'expected one input [1, 4, frames, 2049] and one output [1, 2, frames, 2049]; found powers float32 [1, 4, ',

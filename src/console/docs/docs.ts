@@ -1,3 +1,5 @@
+import { element } from '../elements/element.js'
+
 /** The script of `/docs`: one choice of language for all examples, and forms that send requests. */
 
 interface TryFacts {
@@ -15,16 +17,6 @@ const streamMs = 3000
 const base = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
 
 let key = ''
-
-function element<Name extends keyof HTMLElementTagNameMap>(
-  name: Name,
-  facts: Partial<HTMLElementTagNameMap[Name]> = {},
-  ...children: (Node | string)[]
-): HTMLElementTagNameMap[Name] {
-  const made = Object.assign(document.createElement(name), facts)
-  made.append(...children)
-  return made
-}
 
 function chooseLanguages(): void {
   const radios = [...document.querySelectorAll<HTMLInputElement>('.tabs-of-code input')]

@@ -1,3 +1,4 @@
+import { trustedScript } from '../../browser/trusted-script.js'
 import type { PlayerTrack } from '../player/player.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from '../player/rhythm.js'
 
@@ -9,10 +10,6 @@ export interface ToAnalysis {
 
 export type FromAnalysis = { kind: 'found'; report: AnalysisReport } | { kind: 'failed'; reason: string }
 
-interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL(address: string): string }): typeof rules
-}
-
 const blockSeconds = 5
 
 /** Analyzes the sum of the tracks in a worker, by the code of `service/analyze`. */
@@ -20,10 +17,8 @@ export async function findRhythm(
   tracks: readonly PlayerTrack[],
   { signal, onProgress }: { signal: AbortSignal; onProgress(share: number): void },
 ): Promise<SongRhythm> {
-  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
-  const policy = trustedTypes?.createPolicy('stemwork analysis', { createScriptURL: (address) => address })
   const address = new URL('device/analysis-worker.js', import.meta.url).href
-  const worker = new Worker(policy?.createScriptURL(address) ?? address, { type: 'module' })
+  const worker = new Worker(trustedScript(address), { type: 'module' })
   const { port1, port2 } = new MessageChannel()
   try {
     return await new Promise<SongRhythm>((resolve, reject) => {

@@ -24,7 +24,7 @@ export function Details({ job }: { job: Job }) {
   const figures = figuresOf(job)
   return (
     <div class="stack details">
-      <Timeline job={job} />
+      <FactList title="Timeline" facts={timelineOf(job)} />
       {error && (
         <FactList
           title="Why it failed"
@@ -78,25 +78,17 @@ export function Details({ job }: { job: Job }) {
   )
 }
 
-function Timeline({ job }: { job: Job }) {
+function timelineOf(job: Job): Fact[] {
   const { createdAt, startedAt, completedAt, result, expiresAt } = job
-  const parts = [['Sent', whenWords(createdAt)]]
-  if (startedAt) parts.push(['Started', `${whenWords(startedAt)} · waited ${between(createdAt, startedAt)}`])
-  if (completedAt)
-    parts.push([jobStateWords(job), `${whenWords(completedAt)} · took ${between(startedAt ?? createdAt, completedAt)}`])
-  if (result && expiresAt) parts.push(['Files kept until', whenWords(expiresAt)])
-  return (
-    <section class="card" aria-labelledby="timeline-title">
-      <h2 id="timeline-title">Timeline</h2>
-      <ol class="facts">
-        {parts.map(([label, words]) => (
-          <li key={label}>
-            <span>{label}</span> <span>{words}</span>
-          </li>
-        ))}
-      </ol>
-    </section>
-  )
+  return [
+    ['Sent', whenWords(createdAt)],
+    ['Started', startedAt && `${whenWords(startedAt)} · waited ${between(createdAt, startedAt)}`],
+    [
+      jobStateWords(job),
+      completedAt && `${whenWords(completedAt)} · took ${between(startedAt ?? createdAt, completedAt)}`,
+    ],
+    ['Files kept until', result && expiresAt && whenWords(expiresAt)],
+  ]
 }
 
 /** Facts about the result, and about its models. */

@@ -1,3 +1,4 @@
+import { trustedScript } from '../../browser/trusted-script.js'
 import { ClientError, type Job } from '../../client/client.js'
 import type { Peaks } from '../../client/job.js'
 import type { Client, SongClient } from '../service/page-client.js'
@@ -32,10 +33,6 @@ export class NoRoom extends Error {}
 /** Storage that is allowed and used, as far as the browser reports it. */
 export async function storageRoom(): Promise<StorageEstimate> {
   return (await storage?.estimate?.()) ?? {}
-}
-
-interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL(address: string): string }): typeof rules
 }
 
 /** Keeps the stems of a song, and the page that plays them. @throws NoRoom */
@@ -137,10 +134,8 @@ async function keepPage(): Promise<void> {
   const parts = (await answer.json()) as string[]
   const page = await caches.open(pageName)
   await page.addAll([pageAddress, ...parts.map((part) => `${pageAddress}/${part}`)])
-  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
-  const policy = trustedTypes?.createPolicy('stemwork offline', { createScriptURL: (address) => address })
-  const script = `${pageAddress}/offline-worker.js`
-  await navigator.serviceWorker.register(policy?.createScriptURL(script) ?? script, { scope: pageAddress })
+  const script = trustedScript(`${pageAddress}/offline-worker.js`)
+  await navigator.serviceWorker.register(script, { scope: pageAddress })
 }
 
 /** Answers for a kept song as the service would. */

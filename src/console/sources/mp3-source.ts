@@ -1,5 +1,6 @@
-import { latin1, viewOf } from '../../core/media/bytes.js'
+import { latin1, synchsafe } from '../../core/media/bytes.js'
 import { findMpegAudio, type MpegHeader, mpegHeader } from '../../core/media/decode/mpeg/frame-sync.js'
+import { decoderDelay, readMp3Info } from '../../core/media/decode/mpeg/mp3-info.js'
 import { decodedPiece } from './decoded-piece.js'
 import { decodeAudio, type OpenFile, type PcmSource, pcmSource } from './pcm.js'
 import { sampleAt } from './sample-at.js'
@@ -15,7 +16,6 @@ interface Mp3Info {
 }
 
 const layer3 = 3
-const decoderDelay = 529
 /** A frame needs earlier ones: they hold up to 511 bytes of its data, and its transform overlaps with theirs. */
 const leadFrames = 3
 const leadBytes = 511
@@ -47,22 +47,24 @@ async function infoOf(file: OpenFile): Promise<Mp3Info | undefined> {
   const first = await firstFrame(file)
   if (!first) return undefined
   const { header, bytes, position } = first
-  const info = infoHeaderOf(bytes)
-  const { delay, padding } = info ?? { delay: 0, padding: 0 }
-  const audioStart = position + (info ? header.frameBytes : 0)
-  const found = info?.isConstant
-    ? { frameCount: info.frameCount, bytesOf: constant(header, audioStart) }
-    : await scan(file, audioStart, header.streamId, info?.frameCount)
+  const { isConstant, frameCount, delay = 0, padding = 0 } = readMp3Info(bytes) ?? {}
+  // Useless unless the number of frames is stated.
+  const hasInfo = frameCount !== undefined
+  const audioStart = position + (hasInfo ? header.frameBytes : 0)
+  const found =
+    hasInfo && isConstant
+      ? { frameCount, bytesOf: constant(header, audioStart) }
+      : await scan(file, audioStart, header.streamId, frameCount)
   if (!found) return undefined
   const frames = found.frameCount * header.samplesPerFrame - delay - padding
-  return { ...found, header, delay: delay + (info ? decoderDelay : 0), frames }
+  return { ...found, header, delay: delay + (hasInfo ? decoderDelay : 0), frames }
 }
 
 /** The first frame after a tag, if this is MP3: its position, and the file from its beginning. */
 async function firstFrame({ head, read, signal }: OpenFile) {
   if (head.byteLength < 10) return undefined
-  const start = new DataView(head)
-  const tagBytes = start.getUint32(0) >>> 8 === 0x49_4433 ? 10 + synchsafe(start.getUint32(6)) : 0
+  const start = new Uint8Array(head)
+  const tagBytes = latin1(start, 0, 3) === 'ID3' ? 10 + synchsafe(start, 6) : 0
   const searched =
     tagBytes === 0 ? head : (await read({ start: tagBytes, end: tagBytes + searchedBytes - 1 }, signal)).bytes
   const found = findMpegAudio(new Uint8Array(searched))
@@ -78,26 +80,6 @@ function constant({ samplesPerFrame, bitRate, sampleRate }: MpegHeader, audioSta
     start: Math.max(audioStart, Math.floor(at(first)) - 1 - leadBytes),
     end: Math.ceil(at(end)) + 1,
   })
-}
-
-/** Metadata in the first frame, instead of sound: Xing's header, and LAME's after it. */
-function infoHeaderOf(frame: Uint8Array) {
-  const text = latin1(frame, 0, 200)
-  const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
-  const view = viewOf(frame)
-  const flags = at < 0 || at + 144 > view.byteLength ? 0 : view.getUint32(at + 4)
-  // Useless unless the number of frames is stated.
-  if ((flags & 1) === 0) return undefined
-  const lameAt = at + 8 + 4 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
-  const cuts = view.getUint32(lameAt + 20) & 0xff_ffff
-  return {
-    isConstant: text.startsWith('Info', at),
-    /** Excluding the frame that states it. */
-    frameCount: view.getUint32(at + 8),
-    /** Samples that the encoder added before and after the audio. */
-    delay: cuts >>> 12,
-    padding: cuts & 0xfff,
-  }
 }
 
 /** The frames from `first` to before `end`, beginning with a header. */
@@ -151,8 +133,4 @@ async function scan(
     return { start: sampleAt(offsets, lead), end: offsets[end] ?? from }
   }
   return { frameCount, bytesOf }
-}
-
-function synchsafe(word: number): number {
-  return ((word >>> 24) << 21) | (((word >>> 16) & 127) << 14) | (((word >>> 8) & 127) << 7) | (word & 127)
 }

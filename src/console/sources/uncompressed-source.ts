@@ -1,21 +1,19 @@
+import { decodePcm, type PcmEncoding } from '../../core/media/decode/pcm/pcm.js'
 import { type PcmSource, pcmSource, type RangeReader } from './pcm.js'
 
 /** Position and encoding of the samples in an uncompressed file. */
 export interface SampleLayout {
   sampleRate: number
   channelCount: number
-  encoding: '16' | '24' | '32f'
-  isLittleEndian: boolean
+  encoding: PcmEncoding
   dataStart: number
   frames: number
 }
 
 /** Bytes of one sample of all channels. */
 export function frameBytes({ encoding, channelCount }: Pick<SampleLayout, 'encoding' | 'channelCount'>): number {
-  return bytesPerSample[encoding] * channelCount
+  return encoding.bytes * channelCount
 }
-
-const bytesPerSample = { '16': 2, '24': 3, '32f': 4 }
 
 type Samples = Omit<SampleLayout, 'dataStart' | 'frames'>
 
@@ -48,28 +46,7 @@ export function uncompressedSource(readRange: RangeReader, layout: SampleLayout)
   const byteOf = (frame: number) => layout.dataStart + frame * bytesPerFrame
   return pcmSource(layout, async (from, to, signal) => {
     const { bytes } = await readRange({ start: byteOf(from), end: byteOf(to) - 1 }, signal)
-    return decodeFrames(new DataView(bytes), layout)
-  })
-}
-
-function decodeFrames(
-  bytes: DataView,
-  { channelCount, encoding, isLittleEndian }: SampleLayout,
-): Float32Array<ArrayBuffer>[] {
-  const width = bytesPerSample[encoding]
-  const frames = Math.floor(bytes.byteLength / (width * channelCount))
-  const sample = {
-    '16': (at: number) => bytes.getInt16(at, isLittleEndian) / 32_768,
-    '24': (at: number) => {
-      const [low, high] = isLittleEndian ? [at, at + 1] : [at + 2, at]
-      return ((bytes.getUint8(low) << 8) | (bytes.getInt16(high, isLittleEndian) << 16)) / 2_147_483_648
-    },
-    '32f': (at: number) => bytes.getFloat32(at, isLittleEndian),
-  }[encoding]
-  return Array.from({ length: Math.min(2, channelCount) }, (_, channel) => {
-    const plane = new Float32Array(frames)
-    for (let frame = 0; frame < frames; frame++) plane[frame] = sample((frame * channelCount + channel) * width)
-    return plane
+    return decodePcm(new Uint8Array(bytes), layout.encoding, layout.channelCount).slice(0, 2)
   })
 }
 
@@ -78,24 +55,24 @@ function tagAt(head: DataView, at: number): string {
 }
 
 /** Encodings by format tag or compression, and bits. */
-const encodings: Record<string, SampleLayout['encoding'] | undefined> = {
-  '1/16': '16',
-  '1/24': '24',
-  '3/32': '32f',
-  'NONE/16': '16',
-  'NONE/24': '24',
-  'fl32/32': '32f',
+const encodings: Record<string, Omit<PcmEncoding, 'littleEndian'> | undefined> = {
+  '1/16': { kind: 'signed', bytes: 2 },
+  '1/24': { kind: 'signed', bytes: 3 },
+  '3/32': { kind: 'float', bytes: 4 },
+  'NONE/16': { kind: 'signed', bytes: 2 },
+  'NONE/24': { kind: 'signed', bytes: 3 },
+  'fl32/32': { kind: 'float', bytes: 4 },
 }
 
 function wavSamples(head: DataView, body: number): Samples | undefined {
   const encoding = encodings[`${head.getUint16(body, true)}/${head.getUint16(body + 14, true)}`]
   const [channelCount, sampleRate] = [head.getUint16(body + 2, true), head.getUint32(body + 4, true)]
-  return encoding && { channelCount, sampleRate, encoding, isLittleEndian: true }
+  return encoding && { channelCount, sampleRate, encoding: { ...encoding, littleEndian: true } }
 }
 
 function aiffSamples(head: DataView, body: number, size: number): Samples | undefined {
   const encoding = encodings[`${size < 22 ? 'NONE' : tagAt(head, body + 18)}/${head.getUint16(body + 6)}`]
   // An 80-bit float, of which the upper 32 bits of the mantissa suffice.
   const sampleRate = head.getUint32(body + 10) * 2 ** (head.getUint16(body + 8) - 16_414)
-  return encoding && { channelCount: head.getUint16(body), sampleRate, encoding, isLittleEndian: false }
+  return encoding && { channelCount: head.getUint16(body), sampleRate, encoding: { ...encoding, littleEndian: false } }
 }

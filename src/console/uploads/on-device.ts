@@ -1,4 +1,5 @@
 import { type DeviceSeparation, separate, StemworkError } from '../../browser/index.js'
+import { element } from '../elements/element.js'
 import type { Messages } from '../elements/messages.js'
 import { outputWords } from '../words/first-words.js'
 
@@ -26,12 +27,12 @@ export function separateSongs(files: Iterable<File>, list: HTMLUListElement, sho
 /** Queues a song, and makes its row. */
 function order(file: File, show: Messages['show']): void {
   const stop = new AbortController()
-  const status = make('span', { className: 'status', textContent: 'Waiting' })
-  const progress = make('progress', { ariaLabel: `Separation of ${file.name}` })
-  const state = make('div', { className: 'state' }, status, progress)
-  const actions = make('span', { className: 'actions' })
-  const name = make('span', { className: 'name', textContent: file.name, title: file.name, dir: 'auto' })
-  const row = make('li', { className: 'upload' }, make('div', { className: 'row' }, name), state, actions)
+  const status = element('span', { className: 'status', textContent: 'Waiting' })
+  const progress = element('progress', { ariaLabel: `Separation of ${file.name}` })
+  const state = element('div', { className: 'state' }, status, progress)
+  const actions = element('span', { className: 'actions' })
+  const name = element('span', { className: 'name', textContent: file.name, title: file.name, dir: 'auto' })
+  const row = element('li', { className: 'upload' }, element('div', { className: 'row' }, name), state, actions)
   const leave = (word: string, onLeave: () => void) =>
     actions.append(
       button(word, `${word} ${file.name}`, () => {
@@ -72,7 +73,7 @@ function order(file: File, show: Messages['show']): void {
   const offer = (separation: DeviceSeparation) => {
     tell('succeeded', ['Separated. Save the files before you close the page.', ...separation.warnings].join(' '))
     const links = Object.entries(separation.stems).map(([stem, content]) => linkTo(content, outputWords(stem), file))
-    state.append(make('div', { className: 'flow' }, ...links))
+    state.append(element('div', { className: 'flow' }, ...links))
     actions.replaceChildren()
     leave('Remove', () => {
       for (const { href } of links) URL.revokeObjectURL(href)
@@ -98,21 +99,11 @@ function askFirst(event: BeforeUnloadEvent): void {
 
 function linkTo(content: File, textContent: string, song: File): HTMLAnchorElement {
   const [href, ariaLabel] = [URL.createObjectURL(content), `${textContent} of ${song.name}`]
-  return make('a', { href, download: content.name, textContent, ariaLabel, className: 'button' })
-}
-
-function make<Name extends keyof HTMLElementTagNameMap>(
-  name: Name,
-  properties: Partial<HTMLElementTagNameMap[Name]>,
-  ...children: Node[]
-): HTMLElementTagNameMap[Name] {
-  const element = Object.assign(document.createElement(name), properties)
-  element.append(...children)
-  return element
+  return element('a', { href, download: content.name, textContent, ariaLabel, className: 'button' })
 }
 
 function button(text: string, label: string, onClick: () => void): HTMLButtonElement {
-  const element = make('button', { type: 'button', className: 'plain', textContent: text, ariaLabel: label })
-  element.onclick = onClick
-  return element
+  const made = element('button', { type: 'button', className: 'plain', textContent: text, ariaLabel: label })
+  made.onclick = onClick
+  return made
 }

@@ -18,6 +18,11 @@ export function setUint24(view: DataView, at: number, value: number): void {
   view.setUint16(at + 1, value)
 }
 
+/** A number of four bytes with seven bits each, as ID3 tags state lengths. */
+export function synchsafe(bytes: Uint8Array, at: number): number {
+  return bytes.subarray(at, at + 4).reduce((value, byte) => (value << 7) | (byte & 0x7f), 0)
+}
+
 /** The bytes from `from` to `to` as characters with the same numbers (Latin-1). */
 export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
   let text = ''

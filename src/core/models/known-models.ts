@@ -203,18 +203,12 @@ export const knownModels: readonly ModelEntry[] = [
   },
 ]
 
-interface UvrModel {
-  file: string
-  bytes?: number
-  aboutBytes?: number
-  sha256: string
+interface UvrModel extends Omit<WeightFile, 'addresses'>, Pick<ModelEntry, 'aboutBytes' | 'score' | 'quality'> {
   nFft: number
   bins?: number
   frames?: number
   compensation: number
   primary?: 'vocals' | 'instrumental'
-  score?: string
-  quality?: number
   note?: string
 }
 

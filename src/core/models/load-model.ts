@@ -1,11 +1,10 @@
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from '../engine/errors.js'
 import { packageFile } from '../engine/package-files.js'
-import { firstIssueText } from '../engine/workflow/check-input.js'
 import { sha256 } from './file-hash.js'
-import { type Manifest, manifestSchema, type Model } from './manifest.js'
+import type { Manifest, Model } from './manifest.js'
 
 /** Folder of the bundled model. */
 export const embeddedModelFolder = fileURLToPath(packageFile('models/embedded/'))
@@ -18,35 +17,15 @@ export function isBuiltIn(folder: string): boolean {
 const checked = new Map<string, Promise<string>>()
 
 /**
- * Reads the model in a folder and checks its files against the manifest's sizes and hashes, once per process and file
- * version.
+ * Checks the files of a model in a folder against the manifest's sizes and hashes, once per process and file version.
  *
- * @throws StemworkError `INVALID_OPTIONS` when the folder holds no valid model
+ * @throws StemworkError `INVALID_OPTIONS` when a file is missing or is another one
  */
-export async function loadModel(folder: string): Promise<Model> {
-  return checkModel(folder, await readManifest(folder))
-}
-
-/** The same, with a manifest that was already read. */
 export async function checkModel(folder: string, manifest: Manifest): Promise<Model> {
   const path = await checkedPath(folder, manifest)
   const paths = [path]
   for (const file of manifest.moreFiles ?? []) paths.push(await checkedPath(folder, file))
   return { manifest, path, paths }
-}
-
-async function readManifest(folder: string): Promise<Manifest> {
-  let content: unknown
-  try {
-    content = JSON.parse(await readFile(join(folder, 'model.json'), 'utf8'))
-  } catch (error) {
-    throw invalid(folder, 'its model.json is missing or is not valid JSON', error)
-  }
-  const parsed = manifestSchema.safeParse(content)
-  if (!parsed.success) {
-    throw invalid(folder, `in its model.json, ${firstIssueText(parsed.error, 'manifest')}`, parsed.error)
-  }
-  return parsed.data
 }
 
 type ModelFile = Pick<Manifest, 'file' | 'bytes' | 'sha256'>

@@ -1,3 +1,4 @@
+import { synchsafe } from '../bytes.js'
 import { badInput } from '../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 import { isTooLong, lengthDifference, statesTooLong, tooLong } from './audio-length.js'
@@ -124,8 +125,7 @@ async function readHead(file: FileBytes): Promise<Head> {
     if (tag.length < 10 || String.fromCharCode(tag[0]!, tag[1]!, tag[2]!) !== 'ID3')
       return { bytes: await file.read(position, sniffBytes), position }
     count()
-    const size = (tag[6]! << 21) | (tag[7]! << 14) | (tag[8]! << 7) | tag[9]!
-    position += 10 + size + (tag[5]! & 0x10 ? 10 : 0)
+    position += 10 + synchsafe(tag, 6) + (tag[5]! & 0x10 ? 10 : 0)
     if (position >= file.size) throw damagedFile('The file ends within its ID3 tag, before any audio. It was cut off.')
   }
 }

@@ -1,6 +1,7 @@
 import { latin1, viewOf } from '../bytes.js'
 import type { FileBytes } from './file-bytes.js'
 import { findMpegAudio } from './mpeg/frame-sync.js'
+import { readMp3Info } from './mpeg/mp3-info.js'
 import type { InputFormat } from './sniff.js'
 
 /**
@@ -43,17 +44,9 @@ function mp3Seconds(head: Uint8Array): number | undefined {
   const sync = findMpegAudio(head)
   if (!sync) return undefined
   const { position, sampleRate, samplesPerFrame } = sync
-  const bytes = head.subarray(position, position + 200)
-  const text = latin1(bytes)
-  const tag = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
-  if (tag < 0 || tag + 12 > bytes.length || (viewOf(bytes).getUint32(tag + 4) & 1) === 0) return undefined
-  const view = viewOf(bytes)
-  const flags = view.getUint32(tag + 4)
-  const extension = tag + 12 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
+  const { frameCount, delay = 0, padding = 0 } = readMp3Info(head.subarray(position)) ?? {}
   // At low rates, the padding is too long to be ignored.
-  const padding = extension + 24 <= bytes.length ? view.getUint32(extension + 20) & 0xff_ffff : 0
-  const samples = view.getUint32(tag + 8) * samplesPerFrame
-  return (samples - (padding >> 12) - (padding & 0xfff)) / sampleRate
+  return frameCount === undefined ? undefined : (frameCount * samplesPerFrame - delay - padding) / sampleRate
 }
 
 /**

@@ -183,17 +183,9 @@ export class Stft {
     const { frameStride, binStride } = layout
     const half = this.size / 2
     const inner = Math.min(this.bins, half)
-    if (binStride === 1) {
-      for (let row = 0; row < count; row++) {
-        const target = (first + row) * frameStride
-        re.set(memory.subarray(at.re + row * at.pitch, at.re + row * at.pitch + inner), target)
-        im.set(memory.subarray(at.im + row * at.pitch, at.im + row * at.pitch + inner), target)
-      }
-    } else {
-      const there = rowsOf(layout, first)
-      copyRows(memory, this.#rows(at.re), re, there, { rows: count, length: inner })
-      copyRows(memory, this.#rows(at.im), im, there, { rows: count, length: inner })
-    }
+    const there = rowsOf(layout, first)
+    copyRows(memory, this.#rows(at.re), re, there, { rows: count, length: inner })
+    copyRows(memory, this.#rows(at.im), im, there, { rows: count, length: inner })
     for (let row = 0; row < count; row++) {
       const target = (first + row) * frameStride
       im[target] = 0
@@ -210,17 +202,9 @@ export class Stft {
     const half = this.size / 2
     const inner = Math.min(this.bins, half)
     if (inner < half) memory.fill(0, at.re, at.signal)
-    if (binStride === 1) {
-      for (let row = 0; row < count; row++) {
-        const source = (first + row) * frameStride
-        memory.set(re.subarray(source, source + inner), at.re + row * at.pitch)
-        memory.set(im.subarray(source, source + inner), at.im + row * at.pitch)
-      }
-    } else {
-      const there = rowsOf(layout, first)
-      copyRows(re, there, memory, this.#rows(at.re), { rows: count, length: inner })
-      copyRows(im, there, memory, this.#rows(at.im), { rows: count, length: inner })
-    }
+    const there = rowsOf(layout, first)
+    copyRows(re, there, memory, this.#rows(at.re), { rows: count, length: inner })
+    copyRows(im, there, memory, this.#rows(at.im), { rows: count, length: inner })
     for (let row = 0; row < count; row++) {
       memory[at.im + row * at.pitch] = this.bins > half ? re[(first + row) * frameStride + half * binStride]! : 0
     }

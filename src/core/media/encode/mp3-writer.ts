@@ -1,6 +1,6 @@
 import { invalidOptions } from '../../engine/errors.js'
 import type { AudioEncoder } from './audio-encoder.js'
-import { mp3InfoBytes, mp3InfoFrame } from '../decode/mpeg/mp3-info.js'
+import { decoderDelay, mp3InfoBytes, mp3InfoFrame } from '../decode/mpeg/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { id3Tag } from '../tags/id3-writer.js'
 import type { FileWriter } from './file-writer.js'
@@ -12,9 +12,6 @@ export interface Mp3Options {
   channels: number
   tags?: AudioTags
 }
-
-/** Samples that every decoder adds. */
-const decoderDelay = 529
 
 /**
  * Writes an MP3 file of 320 kbit/s as audio arrives. Its first frame states how many samples the encoder added before

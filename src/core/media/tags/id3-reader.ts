@@ -1,3 +1,4 @@
+import { synchsafe } from '../bytes.js'
 import { addCover, addText, type AudioTags, type TextTag } from './audio-tags.js'
 
 /** By the frames' names in ID3v2.2, and in 2.3 and 2.4. */
@@ -84,16 +85,6 @@ export function readId3v1(tag: Buffer): AudioTags {
   addText(tags, 'date', text(93, 97))
   if (tag[125] === 0 && tag[126] !== 0) addText(tags, 'track', String(tag[126]))
   return tags
-}
-
-/** Seven bits of each of four bytes. */
-function synchsafe(bytes: Buffer, at: number): number {
-  return (
-    ((bytes[at]! & 0x7f) << 21) |
-    ((bytes[at + 1]! & 0x7f) << 14) |
-    ((bytes[at + 2]! & 0x7f) << 7) |
-    (bytes[at + 3]! & 0x7f)
-  )
 }
 
 function frameLength(content: Buffer, at: number, version: number): number {

@@ -4,11 +4,10 @@ import { SeparationCheckpoint } from './checkpoint/separation-checkpoint.js'
 import type { TrackCheckpoint } from './checkpoint/track-checkpoint.js'
 import { formatTable } from '../../media/encode/output-format.js'
 import { targetStems } from './pipeline/pipeline.js'
+import { sha256 } from '../../models/file-hash.js'
 import type { StemName } from '../../models/stems.js'
 import type { SeparationOptions } from './separation-options.js'
-import { createHash, hash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { pipeline } from 'node:stream/promises'
+import { hash } from 'node:crypto'
 import { packageVersion } from '../../engine/package-files.js'
 
 /** Facts that, besides the options, determine the track's samples. */
@@ -46,13 +45,7 @@ export async function openCheckpoint(
     : await SeparationCheckpoint.open({ checkpoint, directory, passes, fingerprint })
 }
 
-/** Larger than Node's default, which takes half as long again. */
-const pieceBytes = 1024 ** 2
-
 /** A hash of the file's bytes, this package's version, and everything else that determines the samples. */
 async function fingerprintOf(inputPath: string, work: unknown): Promise<string> {
-  const input = createHash('sha256')
-  await pipeline(createReadStream(inputPath, { highWaterMark: pieceBytes }), input)
-  const all = JSON.stringify({ input: input.digest('hex'), version: packageVersion(), work })
-  return hash('sha256', all)
+  return hash('sha256', JSON.stringify({ input: await sha256(inputPath), version: packageVersion(), work }))
 }

@@ -47,11 +47,7 @@ function stretchedPart(
   { startSeconds, lengthSeconds, ...rest }: TranscodeParams,
   atRate: (stream: AudioStream) => AudioStream,
 ): AudioStream {
-  return edited(atRate(stretched(edited(stream, { startSeconds, lengthSeconds }), rest)), {
-    fadeInSeconds: rest.fadeInSeconds,
-    fadeOutSeconds: rest.fadeOutSeconds,
-    gainDb: rest.gainDb,
-  })
+  return edited(atRate(stretched(edited(stream, { startSeconds, lengthSeconds }), rest)), rest)
 }
 
 function warn(context: StageContext<TranscodeParams, 'inputUrl'>, ...lists: (readonly string[] | undefined)[]): void {

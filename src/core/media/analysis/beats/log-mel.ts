@@ -1,4 +1,5 @@
 import { periodicHann, RealFft } from '../../dsp/fft.js'
+import { SampleWindow } from '../../dsp/sample-window.js'
 
 /** Sample rate of the mono audio that Beat This! was trained on. */
 export const beatSampleRate = 22_050
@@ -18,9 +19,7 @@ export class LogMel {
   readonly #fft: RealFft
   readonly #triangles = melTriangles()
   readonly #window = periodicHann(size)
-  #samples = new Float32Array(0)
-  /** Position in the audio of the first sample held. */
-  #from = 0
+  readonly #audio = new SampleWindow(1, 2 * size)
   #frames = 0
 
   private constructor(fft: RealFft) {
@@ -33,20 +32,15 @@ export class LogMel {
 
   /** @returns the frames that are now complete */
   add(samples: Float32Array): Float32Array[] {
-    const end = this.#from + this.#samples.length
     // Keeps the samples that a frame at the very end would reflect.
-    const from = Math.max(this.#from, Math.min(end, this.#frames * hop - size))
-    const joined = new Float32Array(end - from + samples.length)
-    joined.set(this.#samples.subarray(from - this.#from))
-    joined.set(samples, end - from)
-    this.#samples = joined
-    this.#from = from
-    return this.#framesWhile((centre) => centre + size / 2 < from + joined.length)
+    this.#audio.dropBefore(this.#frames * hop - size)
+    this.#audio.append([samples])
+    return this.#framesWhile((centre) => centre + size / 2 < this.#audio.end)
   }
 
   /** Returns the last frames, or none if the audio is too short to be reflected. */
   finish(): Float32Array[] {
-    const end = this.#from + this.#samples.length
+    const { end } = this.#audio
     return end > size / 2 ? this.#framesWhile((centre) => centre <= end) : []
   }
 
@@ -61,11 +55,11 @@ export class LogMel {
   }
 
   #frameAt(centre: number): Float32Array {
-    const last = this.#from + this.#samples.length - 1
+    const { start, end, planes } = this.#audio
     const time = this.#fft.time()
     for (let i = 0; i < size; i++) {
       const position = Math.abs(centre - size / 2 + i)
-      time[i] = this.#window[i]! * this.#samples[(position > last ? 2 * last - position : position) - this.#from]!
+      time[i] = this.#window[i]! * planes[0]![(position < end ? position : 2 * (end - 1) - position) - start]!
     }
     this.#fft.forward(1)
     const spectrum = this.#fft.spectrum()

@@ -1,4 +1,4 @@
-import { concat, latin1, viewOf } from '../../bytes.js'
+import { concat, latin1, synchsafe, viewOf } from '../../bytes.js'
 import type { EncodedPieces } from '../codec-stream.js'
 import { mpegHeader } from './frame-sync.js'
 
@@ -70,6 +70,5 @@ function tagBytes(bytes: Uint8Array, at: number): number {
   const name = latin1(bytes.subarray(at, at + 8))
   if (name.startsWith('TAG')) return 128
   if (name === 'APETAGEX' && at + 16 <= bytes.length) return 32 + viewOf(bytes).getUint32(at + 12, true)
-  if (!name.startsWith('ID3')) return 0
-  return 10 + bytes.subarray(at + 6, at + 10).reduce((size, byte) => (size << 7) | (byte & 0x7f), 0)
+  return name.startsWith('ID3') ? 10 + synchsafe(bytes, at + 6) : 0
 }

@@ -1,8 +1,12 @@
-import { latin1Bytes, setUint24, viewOf } from '../../bytes.js'
+import { latin1, latin1Bytes, setUint24, viewOf } from '../../bytes.js'
 import { mpegHeader } from './frame-sync.js'
 
 /** For MPEG-1 Layer III. */
 const samplesPerFrame = 1152
+/** Samples that every decoder adds before the audio. */
+export const decoderDelay = 529
+/** More than the tag and its extension take, wherever they begin. */
+const searchedBytes = 200
 /** In the third byte of a header. */
 const paddingBit = 2
 
@@ -54,4 +58,31 @@ export function mp3InfoFrame(
   setUint24(view, at + 137, (encoderDelay << 12) | padding)
   view.setUint32(at + 143, bytes)
   return frame
+}
+
+/**
+ * Reads such a tag, `Xing` or `Info`, from the first frame of a file; undefined if the frame has none.
+ *
+ * @returns `isExtended`: LAME's extension says how many samples were added before and after the audio
+ */
+export function readMp3Info(frame: Uint8Array) {
+  const bytes = frame.subarray(0, searchedBytes)
+  const text = latin1(bytes)
+  const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
+  if (at < 0 || at + 12 > bytes.length) return undefined
+  const view = viewOf(bytes)
+  const flags = view.getUint32(at + 4)
+  const hasCount = (flags & 1) !== 0
+  // Counts of frames and bytes, the table of contents, and a quality.
+  const extension = at + 8 + (hasCount ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
+  const isExtended = hasCount && extension + 24 <= bytes.length && bytes[extension] !== 0
+  const added = isExtended ? view.getUint32(extension + 20) & 0xff_ffff : 0
+  return {
+    isConstant: text.startsWith('Info', at),
+    /** Without this frame. */
+    frameCount: hasCount ? view.getUint32(at + 8) : undefined,
+    isExtended,
+    delay: added >> 12,
+    padding: added & 0xfff,
+  }
 }

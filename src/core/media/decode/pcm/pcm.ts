@@ -24,7 +24,7 @@ export function decodePcm(
   encoding: PcmEncoding,
   channelCount: number,
   onDamage?: () => void,
-): Float32Array[] {
+): Float32Array<ArrayBuffer>[] {
   const sampleCount = Math.floor(bytes.length / (encoding.bytes * channelCount))
   const channels = Array.from({ length: channelCount }, () => new Float32Array(sampleCount))
   if (encoding.kind === 'signed' && encoding.bytes === 2 && encoding.littleEndian && bytes.byteOffset % 2 === 0) {

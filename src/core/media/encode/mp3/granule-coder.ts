@@ -27,8 +27,8 @@ export class GranuleCoder {
   readonly #doubles: Float64Array
   readonly #coding: Int32Array
   #type: BlockType = blockTypes.long
-  #stored: StoredBands | undefined
-  #scaleFactors: ScaleFactors | undefined
+  #stored!: StoredBands
+  #scaleFactors!: ScaleFactors
   #leastGain = 0
   /** By gain: the bits of the values, -1 if unknown, and the number of values in pairs. */
   readonly #bits = new Int16Array(mostGain + 1)
@@ -74,7 +74,7 @@ export class GranuleCoder {
 
   /** Sets the gain, relative to the gain that suits the loudness. Returns how many bits the granule then takes. */
   setGain(relative: number): number {
-    const { bits, gain } = this.#facts.scaleFactors
+    const { bits, gain } = this.#scaleFactors
     this.#gain = Math.min(mostGain, Math.max(this.#leastGain, gain + relative))
     while (this.#codeBits() + bits > mostBits) this.#leastGain = ++this.#gain
     return this.#codeBits() + bits
@@ -92,18 +92,17 @@ export class GranuleCoder {
 
   /** Writes the granule's 59 bits of the frame's side information. */
   writeSide(writer: BitWriter): void {
-    const { scaleFactors, stored } = this.#facts
     this.#code()
     const { tables, fourTable } = codingFields
     const pairsEnd = this.#coding[codingFields.pairsEnd]!
-    writer.put(scaleFactors.bits + this.#codeBits(), 12)
+    writer.put(this.#scaleFactors.bits + this.#codeBits(), 12)
     writer.put(pairsEnd / 2, 9)
     writer.put(this.#gain, 8)
-    writer.put(scaleFactors.compress, 4)
+    writer.put(this.#scaleFactors.compress, 4)
     writer.put(this.#type === blockTypes.long ? 0 : 1, 1)
     if (this.#type === blockTypes.long) {
       for (let region = 0; region < 3; region++) writer.put(this.#coding[tables + region]!, 5)
-      const [first, second] = regionBands(stored.bands, pairsEnd)
+      const [first, second] = regionBands(this.#stored.bands, pairsEnd)
       writer.put(first - 1, 4)
       writer.put(second - 1, 3)
     } else {
@@ -119,10 +118,10 @@ export class GranuleCoder {
   }
 
   writeMain(writer: BitWriter): void {
-    const { scaleFactors, stored } = this.#facts
-    const widths = factorWidths[scaleFactors.compress]!
-    for (let band = 0; band < scaleFactors.factors.length; band++)
-      writer.put(scaleFactors.factors[band]!, widths[band < stored.bands.firstWidths ? 0 : 1])
+    const { compress, factors } = this.#scaleFactors
+    const widths = factorWidths[compress]!
+    for (let band = 0; band < factors.length; band++)
+      writer.put(factors[band]!, widths[band < this.#stored.bands.firstWidths ? 0 : 1])
     this.#code()
     const { quantized, values, coding } = this.#granule
     const { codeTables, frame } = this.#offsets
@@ -148,11 +147,6 @@ export class GranuleCoder {
 
   get #regions(): number {
     return this.#type === blockTypes.long ? this.#offsets.longRegions : this.#offsets.switchedRegions
-  }
-
-  get #facts(): { stored: StoredBands; scaleFactors: ScaleFactors } {
-    if (!this.#stored || !this.#scaleFactors) throw new Error('A granule was coded before it began.')
-    return { stored: this.#stored, scaleFactors: this.#scaleFactors }
   }
 }
 

@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, parse, relative, resolve } from 'node:path'
 import { badInput, StemworkError } from '../../../engine/errors.js'
+import { fileExtensions } from '../../../media/decode/file-extensions.js'
 
 /** A song with its true stems; paths of audio files. */
 export interface SongFolder {
@@ -15,23 +16,7 @@ export interface SongFolder {
 
 const musdbParts = ['drums', 'bass', 'other'] as const
 const fileNames = ['mixture', 'vocals', 'accompaniments', ...musdbParts] as const
-const extensions = new Set([
-  'wav',
-  'flac',
-  'aif',
-  'aiff',
-  'ogg',
-  'oga',
-  'opus',
-  'mp3',
-  'm4a',
-  'aac',
-  'mp4',
-  'caf',
-  'wma',
-  'webm',
-  'mka',
-])
+const extensions = fileExtensions(false)
 /** `<dir>/<song>` and MUSDB's `<dir>/test/<song>`. */
 const deepest = 2
 const layout =
@@ -76,7 +61,7 @@ function songOf(directory: string, name: string, entries: readonly string[]): So
   const files = new Map<string, string>()
   for (const entry of entries) {
     const { name: stem, ext } = parse(entry)
-    if (!fileNames.some((known) => known === stem) || !extensions.has(ext.slice(1).toLowerCase())) continue
+    if (!fileNames.some((known) => known === stem) || !extensions.includes(ext.slice(1).toLowerCase())) continue
     const other = files.get(stem)
     if (other !== undefined)
       throw badInput(
