@@ -78,11 +78,14 @@ export function receiverBreakers({ clock, documents, options: { webhooks }, even
   async function list(app: string): Promise<FailingReceiver[]> {
     const prefix = keyOf(app, '')
     const found = await documents.list(kind, { limit: mostRead, after: prefix })
-    return found
-      .filter(({ key }) => key.startsWith(prefix))
-      .map(({ value }) => failingReceiverSchema.parse(value))
-      .sort((one, other) => orderOf(one) - orderOf(other) || one.failingSince - other.failingSince)
-      .slice(0, mostListed)
+    return (
+      found
+        .filter(({ key }) => key.startsWith(prefix))
+        // A record that cannot be read does not hide the others.
+        .flatMap(({ value }) => failingReceiverSchema.safeParse(value).data ?? [])
+        .sort((one, other) => orderOf(one) - orderOf(other) || one.failingSince - other.failingSince)
+        .slice(0, mostListed)
+    )
   }
 
   /** Approximate bytes of the records of an application's failing receivers. */
