@@ -107,26 +107,12 @@ export async function submitBatch(songs: string[]): Promise<void> {
   await engine.submitBatch({ app: 'me', jobs: [tidying, { workflow: 'service/stems-4', params: { inputUrl } }] })
 
   await client.createBatch({ jobs: songs.map((song) => ({ workflow, params: { inputUrl: song } })) })
-  await client.createBatch({
-    jobs: [
-      { ...tidying, params: {} },
-      { workflow, params: { inputUrl, target: -23 } },
-    ],
-  })
+  const empty = { ...tidying, params: {} }
+  await client.createBatch({ jobs: [empty, { workflow, params: { inputUrl, target: -23 } }] })
   // @ts-expect-error: a number
-  await client.createBatch({
-    jobs: [
-      { ...tidying, params: {} },
-      { workflow, params: { inputUrl, target: 'loud' } },
-    ],
-  })
+  await client.createBatch({ jobs: [empty, { workflow, params: { inputUrl, target: 'loud' } }] })
   // @ts-expect-error: params of another workflow
-  await client.createBatch({
-    jobs: [
-      { ...tidying, params: {} },
-      { workflow, params: { inputUrl, days: 1 } },
-    ],
-  })
+  await client.createBatch({ jobs: [empty, { workflow, params: { inputUrl, days: 1 } }] })
   // @ts-expect-error: a workflow that the engine has not
   await client.createBatch({ jobs: [{ workflow: 'service/stems-4', params: { inputUrl } }] })
 }

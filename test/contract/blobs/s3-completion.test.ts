@@ -12,7 +12,7 @@ function silentClient() {
   return { send: timedSend(client as unknown as S3Client, 20_000), calls }
 }
 
-test('a server has a quarter of a second more for each part that it joins, also by the limit of the client', async () => {
+test('a server has 0.25 s more for each part that it joins, also by the limit of the client', async () => {
   const { send, calls } = silentClient()
   const Parts = Array.from({ length: 960 }, (_, index) => ({ PartNumber: index + 1 }))
   const MultipartUpload = { Parts }

@@ -77,7 +77,7 @@ test('a deleted job is interrupted, announced and checked in its batch; it is re
   expect(await jobs.due('deleted', 1)).toEqual([])
 })
 
-test('a job that is claimed just before its deletion is written has its usage recorded, one that never ran has not', async () => {
+test('a deletion records the usage of a job that is claimed just before, but none of one that never ran', async () => {
   const { ends, jobs, noted, id } = await ending()
   const [apply, claim] = [jobs.apply, jobs.claim]
   jobs.apply = async (...given) => {
