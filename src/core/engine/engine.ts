@@ -86,7 +86,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
     given: SubmitBatchInput<{ workflow: Id } & BatchJobOf<Offered, Id>>,
     options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> & { turn?: Turn } = {},
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
-    return this.#parts.intake.submitBatch(given as SubmitBatchInput, options)
+    return this.#parts.intake.submitBatch(given, options)
   }
 
   /**

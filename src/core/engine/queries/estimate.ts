@@ -233,7 +233,8 @@ export async function positionsOf(
   if (queued.length === 0) return found
   const now = await clock.time()
   const waiting = queued.filter((job) => claimableFrom(job) <= now).sort(byTurn)
-  const [first, last] = await Promise.all([waiting[0], waiting.at(-1)].map((job) => job && positionOf(jobs, job.id)))
+  const ask = async (job?: JobRecord) => job && positionOf(jobs, job.id)
+  const [first, last] = await Promise.all([ask(waiting[0]), ask(waiting.at(-1))])
   // Beyond the highest position, all have the same.
   const step = first !== undefined && first > mostAhead ? 0 : 1
   const isWhole =
