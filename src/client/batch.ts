@@ -1,13 +1,14 @@
 import type { Connection, RequestOptions } from './connection.js'
 import { randomKey } from './idempotency-key.js'
-import type { JobStatus, NewJob } from './job.js'
+import type { JobStatus, NewJob, NewJobOf } from './job.js'
 import type { JobFilter } from './job-filters.js'
+import type { AnyOffer, Offer, OfferBy } from './offer.js'
 
-export interface NewBatch {
+export interface NewBatch<Job = Omit<NewJob, 'batchName'>> {
   /** `batchName` of the jobs. Default: a new name. */
   name?: string | null
   /** At most 500. Either all are created, or none. */
-  jobs: readonly Omit<NewJob, 'batchName'>[]
+  jobs: readonly Job[]
   /** Where to send a signed message `batch.ended` when all jobs of the batch have ended. */
   webhook?: { url: string } | null
 }
@@ -31,9 +32,9 @@ export interface BulkReport {
 }
 
 /** Methods for many jobs at once. */
-export interface ManyJobs {
-  createBatch(
-    batch: NewBatch,
+export interface ManyJobs<Offered extends AnyOffer = Offer> {
+  createBatch<Id extends Offered['id']>(
+    batch: NewBatch<{ workflow: Id } & BatchJobOf<OfferBy<Offered, Id>>>,
     options?: RequestOptions & { idempotencyKey?: string },
   ): Promise<{ name: string; ids: string[] }>
   /** Throws `NOT_FOUND` where there is no job with this `batchName`. */
@@ -45,6 +46,8 @@ export interface ManyJobs {
   /** Deletes jobs in any state, with all their files. */
   deleteJobs(filter: JobFilter, options?: RequestOptions): Promise<BulkReport>
 }
+
+type BatchJobOf<Offered extends AnyOffer> = Offered extends AnyOffer ? Omit<NewJobOf<Offered>, 'batchName'> : never
 
 export function manyJobs(connection: Connection): ManyJobs {
   const bulk =

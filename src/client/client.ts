@@ -38,7 +38,7 @@ export type { CreateOptions, PeaksOptions, SingleJobs } from './single-jobs.js'
  * All methods throw `ClientError`, the signal's reason when it fires, or what a callback throws. If the client knows
  * the engine's type, methods that take the id of a new job return that workflow's params and results.
  */
-export interface Client<Offered extends AnyOffer = Offer> extends SingleJobs<Offered>, ManyJobs {}
+export interface Client<Offered extends AnyOffer = Offer> extends SingleJobs<Offered>, ManyJobs<Offered> {}
 
 /**
  * A client of the service's HTTP interface, for browsers and Node, with no dependency beyond `fetch`. Retries

@@ -123,6 +123,7 @@ function counted(
 ): ReadableStream<Uint8Array> {
   let reader = body?.getReader()
   let [bytes, resumedAt] = [0, -1]
+  let isCanceled = false
   const read = async () => {
     for (;;) {
       try {
@@ -132,7 +133,9 @@ function counted(
         // Without a byte more, another attempt would not get further.
         if (!resume || bytes === resumedAt) throw networkError(error)
         await pause(backOff(0, back), signal)
+        if (isCanceled) return undefined
         const rest = await resume((resumedAt = bytes))
+        if (isCanceled) return await rest?.cancel()
         if (!rest) throw networkError(error)
         reader = rest.getReader()
       }
@@ -141,11 +144,16 @@ function counted(
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = (await read()) ?? { done: true, value: undefined }
+      if (isCanceled) return
       if (done || value === undefined) return controller.close()
       controller.enqueue(value)
       onBytes((bytes += value.byteLength))
     },
-    cancel: async (reason) => reader?.cancel(reason),
+    async cancel(reason) {
+      isCanceled = true
+      // A broken connection has nothing left to end.
+      await reader?.cancel(reason).catch(() => {})
+    },
   })
 }
 

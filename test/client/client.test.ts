@@ -395,6 +395,37 @@ describe('behind a bad network the client', () => {
     expect(requestsAtEnd).toEqual([1])
   })
 
+  test('closes the new connection of a download that is canceled while it continues', async () => {
+    const part = new Uint8Array(4)
+    let pulls = 0
+    const broken = new ReadableStream({
+      pull: (stream) => (pulls++ === 0 ? stream.enqueue(part) : stream.error(new TypeError('broken'))),
+    })
+    const rest = { isCanceled: false, open: () => {} }
+    const body = new ReadableStream({
+      pull: (stream) => stream.enqueue(part),
+      cancel: () => void (rest.isCanceled = true),
+    })
+    const etag = '"file"'
+    let requests = 0
+    const cut = createClient({
+      baseUrl: service.base,
+      async fetch() {
+        if (++requests === 1) return new Response(broken, { headers: { etag, 'content-length': '12' } })
+        await new Promise<void>((resolve) => (rest.open = resolve))
+        return new Response(body, { status: 206, headers: { etag, 'content-range': 'bytes 4-11/12' } })
+      },
+    })
+    const reader = (await cut.download(`${service.base}/file`)).stream.getReader()
+    await reader.read()
+    const more = reader.read()
+    await expect.poll(() => requests).toBe(2)
+    await reader.cancel()
+    rest.open()
+    await expect.poll(() => rest.isCanceled).toBe(true)
+    expect(await more).toEqual({ done: true, value: undefined })
+  })
+
   test('gives up after the allowed number of tries', async () => {
     const front = await startFront(
       service.server.origin,

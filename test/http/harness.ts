@@ -176,6 +176,7 @@ export interface JobJson {
   progress: number
   stage: string | null
   expiresAt: string | null
+  queuePosition: number | null
 }
 
 function isEnded(job: JobJson): boolean {

@@ -11,6 +11,7 @@ import {
   type StageContext,
   type Workflow,
 } from '../../src/core/engine/workflow/workflow.js'
+import { stepsWorkflow } from '../engine/harness.js'
 import { orderTo, rejection } from './run-order.js'
 
 const report = { report: { fileName: 'report.txt', contentType: 'text/plain' } }
@@ -63,6 +64,30 @@ describe('progress', () => {
       },
     ])
     expect(seen.map(({ progress }) => progress)).toEqual([0, 0.6, 1])
+  })
+
+  it('never names a stage again that has ended, even if something of it still reports', async () => {
+    let late = (_fraction: number) => {}
+    const stages: Stage[] = [
+      { name: 'decode', run: async ({ progress }) => void (late = progress) },
+      { name: 'separate', run: async ({ progress }) => (progress(0.5), late(0.9), progress(0.6)) },
+    ]
+    const names = (await progressOf(stages)).map(({ stage }) => stage)
+    expect(names).toEqual(['decode', 'decode', 'separate', 'separate', 'separate', 'separate'])
+  })
+
+  it('never names a step again that has ended, either', async () => {
+    const names: string[] = []
+    let late = (_fraction: number) => {}
+    const workflow = stepsWorkflow(async ({ step }) => {
+      await step.run('decode', async ({ progress }) => void (late = progress))
+      await step.run('separate', async () => late(0.9))
+    })
+    await execute(workflow, orderTo(''), {
+      ...quietly,
+      onProgress: ({ stage }) => void names.push(stage),
+    })
+    expect(names).toEqual(['decode', 'decode', 'separate', 'separate'])
   })
 })
 

@@ -84,6 +84,39 @@ export async function submit(): Promise<void> {
   await engine.submit({ app: 'me', workflow: 'service/stems-4', params: { inputUrl } })
 }
 
+export async function submitBatch(songs: string[]): Promise<void> {
+  const workflow = 'service/loudness'
+  const made = songs.map((song) => ({ workflow, params: { inputUrl: song } }))
+  await engine.submitBatch({ app: 'me', jobs: made })
+  await engine.submitBatch({ app: 'me', jobs: songs.map((song) => ({ workflow, params: { inputUrl: song } })) })
+  await engine.submitBatch({
+    app: 'me',
+    jobs: [
+      { workflow: 'service/tidy' },
+      { workflow: 'service/loudness', params: { inputUrl, target: -23 }, name: 'a' },
+    ],
+  })
+  const tidying = { workflow: 'service/tidy' } as const
+  // @ts-expect-error: a number
+  await engine.submitBatch({ app: 'me', jobs: [tidying, { workflow, params: { inputUrl, target: 'loud' } }] })
+  // @ts-expect-error: params of another workflow
+  await engine.submitBatch({ app: 'me', jobs: [tidying, { workflow, params: { inputUrl, days: 1 } }] })
+  // @ts-expect-error: the input is missing
+  await engine.submitBatch({ app: 'me', jobs: [tidying, { workflow, params: { target: -23 } }] })
+  // @ts-expect-error: a workflow that this engine has not
+  await engine.submitBatch({ app: 'me', jobs: [tidying, { workflow: 'service/stems-4', params: { inputUrl } }] })
+
+  await client.createBatch({ jobs: songs.map((song) => ({ workflow, params: { inputUrl: song } })) })
+  const empty = { ...tidying, params: {} }
+  await client.createBatch({ jobs: [empty, { workflow, params: { inputUrl, target: -23 } }] })
+  // @ts-expect-error: a number
+  await client.createBatch({ jobs: [empty, { workflow, params: { inputUrl, target: 'loud' } }] })
+  // @ts-expect-error: params of another workflow
+  await client.createBatch({ jobs: [empty, { workflow, params: { inputUrl, days: 1 } }] })
+  // @ts-expect-error: a workflow that the engine has not
+  await client.createBatch({ jobs: [{ workflow: 'service/stems-4', params: { inputUrl } }] })
+}
+
 /** Without any `workflows`, the engine has that of the package, and a test's engine has those that it is given. */
 export async function others(): Promise<void> {
   await createEngine({ limits: { maxAudioSeconds: 60 } }).submit({
@@ -103,6 +136,8 @@ export async function untyped(workflow: string, params: Record<string, unknown>,
   await createEngine({ workflows: [loudness, ...loaded] }).submit({ app: 'me', workflow: 'service/any', params: {} })
   const any: JobEngine = engine
   await any.submit({ app: 'me', workflow: 'service/any', params })
+  await any.submitBatch({ app: 'me', jobs: [{ workflow: 'service/any', params }] })
+  await engine.submitBatch({ app: 'me', jobs: [{ workflow, params }] })
   createHandler(engine)
   const plain: Workflow = loudness
   expectType<string>()(plain.id)

@@ -392,6 +392,8 @@ describe('each change writes exactly its fields:', () => {
       history: past('failed', canceledError.message),
     })
     expect(after({ ...running, status: 'SUCCEEDED' }, { ...change, force: true })).toBeUndefined()
+    // A job that never ran ends without an entry.
+    expect(after(queued, { ...change, force: true })).toEqual({ ...queued, ...gone, token: queued.token + 1 })
   })
 
   test('a missed deadline', () => {

@@ -14,7 +14,7 @@ import type { EngineSettings } from './options.js'
 import type { JobPage, JobQuery } from './ports/job-store.js'
 import type { JobScope } from './queries/job-scope.js'
 import { chargeAudio, setLimits } from './limits/limits.js'
-import type { IdOf, SubmitInputOf, SubmitOptions } from './intake/submission.js'
+import type { BatchJobOf, IdOf, SubmitInputOf, SubmitOptions } from './intake/submission.js'
 import type { Workflow } from './workflow/workflow.js'
 import type { WorkerState } from './workers/worker.js'
 import { StemworkError } from './errors.js'
@@ -82,8 +82,8 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
    * const { name } = await engine.submitBatch({ app: 'me', name: 'album', jobs })
    * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs (`jobs.3.params.inputUrl`); as `submit`.
    */
-  submitBatch(
-    given: SubmitBatchInput,
+  submitBatch<Id extends IdOf<Offered>>(
+    given: SubmitBatchInput<{ workflow: Id } & BatchJobOf<Offered, Id>>,
     options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> & { turn?: Turn } = {},
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     return this.#parts.intake.submitBatch(given, options)

@@ -5,7 +5,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { invalidField, Problem, type ProblemCode } from '../routing/problem.js'
 import type { newJobSchema } from '../schemas.js'
 import { type OwnUpload, ownUpload } from '../storage/storage-link.js'
-import { requireUpload } from '../storage/upload-refusal.js'
+import { isRemoved, removedUpload, requireUpload } from '../storage/upload-refusal.js'
 
 /** Why a route may refuse new jobs. */
 export const newJobProblems: readonly ProblemCode[] = [
@@ -23,7 +23,7 @@ export const newJobProblems: readonly ProblemCode[] = [
 export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {
   const { engine, storage } = call.service
   const { fields, uploads } = jobFields(call, body)
-  const { job } = await engine.submit(
+  const { job, created } = await engine.submit(
     {
       app: call.caller.id,
       ...fields,
@@ -41,7 +41,18 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
       },
     },
   )
+  if (created) await refuseRemoved(call, job, uploads)
   return job
+}
+
+/** Takes a new job back if an upload of it was being removed with another job when it was created. */
+async function refuseRemoved({ service }: KeyedCall, { id, app }: JobRecord, uploads: InputUpload[]): Promise<void> {
+  const { engine } = service
+  for (const { key } of uploads) {
+    if (!(await isRemoved(engine.blobs, key))) continue
+    await engine.delete(id, { app })
+    throw removedUpload()
+  }
 }
 
 type NewJob = Omit<z.output<typeof newJobSchema>, 'batchName'>

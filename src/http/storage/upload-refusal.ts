@@ -47,11 +47,10 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
   if (stat) return
   const marker = await blobs.get(markerKey(key))
   if (!marker) {
-    const text = (await isUsed(blobs, key))
-      ? 'The file of this download link was removed with a job that used it, or has expired. Upload it again with a ' +
-        'new ticket from GET /upload.'
-      : 'No file has been uploaded for this download link. PUT the file to the uploadUrl of the same ticket, wait ' +
-        'for its answer 200, then create the job.'
+    if (await isRemoved(blobs, key)) throw removedUpload()
+    const text =
+      'No file has been uploaded for this download link. PUT the file to the uploadUrl of the same ticket, wait for ' +
+      'its answer 200, then create the job.'
     throw new Problem('UPLOAD_REFUSED', text, { reason: 'upload_missing' })
   }
   const { reason, message } = refusalSchema.parse(await json(marker.body))
@@ -75,5 +74,17 @@ async function isFormOfFit(blobs: BlobStore, { key, bytes }: BlobStat, maxBytes:
 
 /** Whether a file was ever stored with the ticket, even if it is gone. */
 export async function isUsed(blobs: BlobStore, key: string): Promise<boolean> {
-  return (await Promise.all([blobs.stat(key), blobs.stat(usedTicketKey(key))])).some((stat) => stat !== undefined)
+  return (await Promise.all([blobs.stat(key), isRemoved(blobs, key)])).some(Boolean)
+}
+
+/** Whether the file of a ticket is gone, or is just being removed. */
+export async function isRemoved(blobs: BlobStore, key: string): Promise<boolean> {
+  return (await blobs.stat(usedTicketKey(key))) !== undefined
+}
+
+export function removedUpload(): Problem {
+  const text =
+    'The file of this download link was removed with a job that used it, or has expired. Upload it again with a new ' +
+    'ticket from GET /upload.'
+  return new Problem('UPLOAD_REFUSED', text, { reason: 'upload_missing' })
 }

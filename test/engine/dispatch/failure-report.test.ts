@@ -20,7 +20,7 @@ import { jsonLogger, type Logger, silentLogger, textLogger } from '../../../src/
 import { newWebhookSecret } from '../../../src/core/engine/webhooks/signature.js'
 import { memoryJobs } from '../../../src/adapters/memory.js'
 import { startService } from '../../http/harness.js'
-import { stepsWorkflow, textWorkflow } from '../harness.js'
+import { recordingLogger, stepsWorkflow, textWorkflow } from '../harness.js'
 
 const failing = () =>
   textWorkflow(() => {
@@ -261,6 +261,24 @@ describe('why a job failed', () => {
     }
     await engine.close()
     expect(output()).toContain('The job failed.')
+  })
+
+  test('is told which step has failed, but not of one that has succeeded since', async () => {
+    const { logger, lines } = recordingLogger()
+    let tries = 0
+    const workflow = stepsWorkflow(async ({ step }) => {
+      await step.run('early', async () => requireThird(++tries), { maxAttempts: 2, retryDelayMs: 1 })
+      if (tries === 3) throw new StemworkError('BAD_INPUT', 'no audio')
+    })
+    const requireThird = (now: number) => {
+      if (now < 3) throw new StemworkError('STORE_UNAVAILABLE', 'not yet', { retryable: true })
+    }
+    const engine = createTestEngine({ workflows: [workflow], logger, dispatch: { retryDelayMs: 1 } })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/steps', params: {} })
+    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'BAD_INPUT' } })
+    await engine.close()
+    const told = lines.filter(({ fields }) => fields.jobId === job.id).map(({ fields }) => fields.step)
+    expect(told).toEqual(['early', undefined])
   })
 
   test('is told of a bad input whose cause cannot be read, and the client what is bad', async () => {

@@ -105,6 +105,16 @@ test('nothing of the links to a job is left once it is deleted', async () => {
   expect(await service.engine.links.list(id)).toEqual([])
 })
 
+test('a link is listed even if the record of another cannot be read, which goes with the job like all', async () => {
+  const { documents, time } = memoryJobs()
+  const links = new JobLinks(documents, { time })
+  const link = await links.create('a', { expiresInMs: 1e6 })
+  await documents.put({ kind: 'job-link', key: 'a/0', value: { id: '0' }, ttlMs: 1e6 })
+  expect(await links.list('a')).toEqual([link])
+  await links.revokeAll('a')
+  expect([await links.isOpen('a', link.id), await links.isOpen('a', '0')]).toEqual([false, false])
+})
+
 test('a job has at most 50 links', async () => {
   const { documents, time } = memoryJobs()
   const links = new JobLinks(documents, { time })

@@ -77,6 +77,22 @@ test('a deleted job is interrupted, announced and checked in its batch; it is re
   expect(await jobs.due('deleted', 1)).toEqual([])
 })
 
+test('a deletion records the usage of a job that is claimed just before, but none of one that never ran', async () => {
+  const { ends, jobs, noted, id } = await ending()
+  const [apply, claim] = [jobs.apply, jobs.claim]
+  jobs.apply = async (...given) => {
+    jobs.apply = apply
+    await claim({ owner: 'w', nonce: 'n', leaseMs: 60_000, id })
+    return apply(...given)
+  }
+  await ends.delete(id, {})
+  expect(noted).toEqual(['usage.recorded', 'true LEASE_LOST', 'job.deleted'])
+  expect((await jobs.ledger?.entries({ fromDay: 0, toDay: 1e6, limit: 9 }))?.map((entry) => entry.jobId)).toEqual([id])
+  const waiting = await ending()
+  await waiting.ends.delete(waiting.id, {})
+  expect(waiting.noted).toEqual(['true LEASE_LOST', 'job.deleted'])
+})
+
 test('an engine that runs nothing checks the batch, too, but sends no message of it', async () => {
   const { ends, noted, id } = await ending({ batchName: 'b' }, { isStarted: false })
   await ends.delete(id, {})

@@ -143,4 +143,12 @@ describe('a webhook receiver', () => {
     const names = (await all.list('a')).map((receiver) => new URL(receiver.origin).hostname.split('.')[0])
     expect(names).toEqual(['disabled', 'paused', 'later', 'once'])
   })
+
+  test('is listed even if the record of another cannot be read', async () => {
+    const { all, jobs, fail } = receivers()
+    await fail(1)
+    const [{ key } = { key: '' }] = await jobs.documents.list('receiver', { limit: 1 })
+    await jobs.documents.put({ kind: 'receiver', key: `${key}0`, value: { app: 'a' }, ttlMs: day })
+    expect((await all.list('a')).map((receiver) => receiver.origin)).toEqual([origin])
+  })
 })

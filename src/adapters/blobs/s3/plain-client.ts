@@ -2,10 +2,13 @@ import { __Client as Client, type S3Client } from '@aws-sdk/client-s3'
 
 interface SendOptions {
   abortSignal?: AbortSignal
+  requestTimeout?: number
 }
 
 /** A body that is sent more slowly counts as stuck. */
 const minBytesPerSecond = 256 * 1024
+/** S3 may take minutes to join the parts of a large object. */
+const joinMsPerPart = 250
 
 /**
  * A client with the host's settings, connections and middleware, whose `requestChecksumCalculation` and
@@ -27,13 +30,17 @@ export function plainClient({ config, middlewareStack }: S3Client): S3Client {
 
 /**
  * The client's `send`, which fails after `requestTimeoutMs` for a call with all its retries, plus the time that its
- * body takes at 256 KiB/s: otherwise the SDK waits forever on a connection that is dead without being closed.
+ * body takes at 256 KiB/s and the server to join parts: otherwise the SDK waits forever on a connection that is dead
+ * without being closed.
  */
 export function timedSend(client: S3Client, requestTimeoutMs: number): S3Client['send'] {
   const unlimited = client.send.bind(client) as (command: unknown, options: SendOptions) => Promise<unknown>
 
   async function send(command: unknown, options: SendOptions = {}): Promise<unknown> {
-    const timeoutMs = requestTimeoutMs + (bodyBytes(command) / minBytesPerSecond) * 1000
+    const joinMs = partsToJoin(command) * joinMsPerPart
+    const timeoutMs = requestTimeoutMs + (bodyBytes(command) / minBytesPerSecond) * 1000 + joinMs
+    // A limit of the host's client is for calls that are answered at once.
+    if (joinMs > 0) options = { ...options, requestTimeout: timeoutMs }
     const timeout = new AbortController()
     const abortSignal = AbortSignal.any([timeout.signal, ...(options.abortSignal ? [options.abortSignal] : [])])
     // Not left to the SDK alone: between two attempts it does not look at its signal.
@@ -58,4 +65,9 @@ export function timedSend(client: S3Client, requestTimeoutMs: number): S3Client[
 function bodyBytes(command: unknown): number {
   const { Body } = (command as { input: { Body?: unknown } }).input
   return Body instanceof Uint8Array ? Body.byteLength : 0
+}
+
+function partsToJoin(command: unknown): number {
+  const { MultipartUpload } = (command as { input: { MultipartUpload?: { Parts?: unknown[] } } }).input
+  return MultipartUpload?.Parts?.length ?? 0
 }

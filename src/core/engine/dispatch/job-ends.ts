@@ -49,7 +49,7 @@ export function jobEnds(parts: EndingParts) {
   async function remove(id: string, scope: JobScope): Promise<JobRecord | undefined> {
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
-    const ended = known.startedAt !== null && !isTerminal(known) ? await endForced(known) : undefined
+    const ended = isTerminal(known) ? undefined : await endForced(known)
     const job = ended ?? (await jobs.apply(id, { kind: 'delete' }))
     if (ended?.settlement) events.announce('usage.recorded', { entry: ended.settlement })
     if (!job) return undefined
@@ -64,7 +64,7 @@ export function jobEnds(parts: EndingParts) {
     return known
   }
 
-  /** Ends a started job that is deleted as canceled, so that its usage is recorded. */
+  /** Deletes an open job; one that has started, even meanwhile, ends as canceled, so that its usage is recorded. */
   async function endForced({ id, metered, lease }: JobRecord): Promise<JobRecord | undefined> {
     const usage = metered && lease?.used ? { bytes: lease.used.bytes } : undefined
     const retentionMs = options.retention.failedInputsMs

@@ -51,10 +51,36 @@ export type SubmitInputOf<Offered extends Workflow, Id extends string = Offered[
   ? SubmitInput
   : string extends Id
     ? SubmitInput
-    : SubmitInputs<Offered>[Id & Offered['id']]
+    : [Id] extends [Offered['id']]
+      ? SubmitInputs<Offered>[Id]
+      : { workflow: OneOf<Offered['id']> }
+
+/** Not a text, so that the compiler's message about an unknown id lists the known ones. */
+export interface OneOf<Known extends string> {
+  readonly known: Known
+}
 
 type SubmitInputs<Offered extends Workflow> = {
   [One in Offered as One['id']]: unknown extends TypesOf<One>['params'] ? SubmitInput : TypedSubmission<One>
+}
+
+/** A job of a batch: without the fields that the batch has, and without `inputs`. */
+export type BatchJob = Omit<SubmitInput, OfBatch | 'inputs'>
+type OfBatch = 'app' | 'batchName' | 'idempotencyKey'
+
+/** Jobs of a batch for some of these workflows, as `SubmitInputOf` for one. */
+export type BatchJobOf<Offered extends Workflow, Id extends string> = string extends Offered['id']
+  ? BatchJob
+  : string extends Id
+    ? BatchJob
+    : [Id] extends [Offered['id']]
+      ? BatchJobs<Offered>[Id]
+      : { workflow: OneOf<Offered['id']> }
+
+type BatchJobs<Offered extends Workflow> = {
+  [One in Offered as One['id']]: unknown extends TypesOf<One>['params']
+    ? BatchJob
+    : Omit<SubmissionFields<One>, OfBatch> & ParamsField<TypesOf<One>['params']>
 }
 
 /** Any text; editors suggest the known ids. */

@@ -6,7 +6,7 @@ import { type FieldIssue, issuesText } from '../job/field-issues.js'
 import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
-import { checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
+import { type BatchJob, checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
 import { checkInput } from '../workflow/check-input.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { mapInTurns } from '../limits/map-in-turns.js'
@@ -17,13 +17,13 @@ import type { NewBatch } from '../batch/batches.js'
 /** Most jobs of one request. */
 export const mostBatchJobs = 1000
 
-export interface SubmitBatchInput {
+export interface SubmitBatchInput<Job = BatchJob> {
   /** Application that owns the jobs. */
   app: string
   /** The `batchName` of the jobs. If the batch exists, the jobs are added to it. Default: a new name. */
   name?: string | null
   /** At most 1,000 jobs, as for `submit` except for the fields given here. */
-  jobs: readonly Omit<SubmitInput, 'app' | 'batchName' | 'idempotencyKey' | 'inputs'>[]
+  jobs: readonly Job[]
   /** Receiver of `batch.ended` when all jobs of the batch have ended. */
   webhook?: { url: string } | null
   /** A repeated request with the same key and content creates no second batch. */

@@ -236,6 +236,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     }
     case 'cancel': {
       if (job.deleted || isTerminal(job)) return undefined
+      // A job that never ran has no usage to record.
+      if (change.force && job.startedAt === null) return deleted(job)
       const next = endedUnheld(job, now, change) ?? { ...job, cancelRequested: true }
       return change.force ? deleted(next) : next
     }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import type { DocumentStore } from '../ports/document-store.js'
+import type { DocumentStore, StoredDocument } from '../ports/document-store.js'
 import type { StoreClock } from '../store-clock.js'
 
 const kind = 'job-link'
@@ -30,12 +30,12 @@ export class JobLinks {
 
   /** @throws StemworkError `CONFLICT` if the job already has 50 links. */
   async create(jobId: string, { expiresInMs }: { expiresInMs: number }): Promise<JobLink> {
-    if ((await this.list(jobId)).length >= mostLinks) throw tooMany()
+    if ((await this.#find(jobId)).length >= mostLinks) throw tooMany()
     const createdAt = await this.#clock.time()
     const link = { id: randomUUID(), createdAt, expiresAt: createdAt + expiresInMs, opens: 0 }
     await this.#documents.put({ kind, key: keyOf(jobId, link.id), value: link, ttlMs: expiresInMs })
     // Other links may have been made at the same time: a link beyond the limit would be in no list to revoke it from.
-    if ((await this.list(jobId)).length > mostLinks) {
+    if ((await this.#find(jobId)).length > mostLinks) {
       await this.revoke(jobId, link.id)
       throw tooMany()
     }
@@ -44,11 +44,15 @@ export class JobLinks {
 
   /** Links that still open the job, newest first. */
   async list(jobId: string): Promise<JobLink[]> {
+    const found = await this.#find(jobId)
+    // A record that cannot be read does not hide the others.
+    const links = found.flatMap(({ value }) => linkSchema.safeParse(value).data ?? [])
+    return links.sort((a, b) => b.createdAt - a.createdAt)
+  }
+
+  async #find(jobId: string): Promise<StoredDocument[]> {
     const found = await this.#documents.list(kind, { limit: mostLinks + 1, after: keyOf(jobId, '') })
-    return found
-      .filter(({ key }) => key.startsWith(keyOf(jobId, '')))
-      .map(({ value }) => linkSchema.parse(value))
-      .sort((a, b) => b.createdAt - a.createdAt)
+    return found.filter(({ key }) => key.startsWith(keyOf(jobId, '')))
   }
 
   /** Whether the link exists and has neither expired nor been revoked. */
@@ -76,7 +80,7 @@ export class JobLinks {
 
   /** Revokes the links of a deleted job, which could last for another year. @internal */
   async revokeAll(jobId: string): Promise<void> {
-    for (const { id } of await this.list(jobId)) await this.revoke(jobId, id)
+    for (const { key } of await this.#find(jobId)) await this.#documents.delete(kind, key)
   }
 }
 

@@ -306,6 +306,7 @@ export class StepRun implements Steps {
         ? undefined
         : setTimeout(() => limit.abort(tookTooLong(name, timeoutMs)), timeoutMs)
     const ending = AbortSignal.any([signal, limit.signal])
+    let isOver = false
     const context: StepContext = {
       jobId,
       limits,
@@ -313,7 +314,10 @@ export class StepRun implements Steps {
       detail,
       directory,
       signal: ending,
-      progress: (fraction) => report(name, this.#progress + share * Math.min(1, Math.max(0, fraction))),
+      progress: (fraction) => {
+        // A step may leave work running that reports after the next step has begun.
+        if (!isOver) report(name, this.#progress + share * Math.min(1, Math.max(0, fraction)))
+      },
       file: (fileName) => new MadeFile(directory, fileName),
     }
     report(name, this.#progress)
@@ -329,6 +333,7 @@ export class StepRun implements Steps {
       ending.throwIfAborted()
       throw error
     } finally {
+      isOver = true
       clearTimeout(timer)
     }
   }

@@ -74,13 +74,13 @@ export function receiverBreakers({ clock, documents, options: { webhooks }, even
     }
   }
 
-  /** Failing receivers of the application: disabled ones first, then paused ones, each by the time they have failed. */
+  /** Readable records of failing receivers: disabled ones first, then paused ones, each by the time they have failed. */
   async function list(app: string): Promise<FailingReceiver[]> {
     const prefix = keyOf(app, '')
     const found = await documents.list(kind, { limit: mostRead, after: prefix })
     return found
       .filter(({ key }) => key.startsWith(prefix))
-      .map(({ value }) => failingReceiverSchema.parse(value))
+      .flatMap(({ value }) => failingReceiverSchema.safeParse(value).data ?? [])
       .sort((one, other) => orderOf(one) - orderOf(other) || one.failingSince - other.failingSince)
       .slice(0, mostListed)
   }

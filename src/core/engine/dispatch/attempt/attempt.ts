@@ -291,6 +291,7 @@ export class Attempt {
         events.announce('job.progressed', { job })
         if (step.state === 'done') this.#onKept()
         this.#spans.ended(step)
+        this.#log.noteStep(step)
       },
       onRetry: (error) => this.#log.warn('A step could not be kept; trying again.', error),
       throughOutage: (work) => this.#throughOutage(work),
@@ -341,10 +342,8 @@ export class Attempt {
       this.#log.warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
       if (fullDisk(error)) this.#scratch.noteFull(answer.delayMs)
     }
-    if (answer?.kind === 'fail') {
-      if (isSetupError(error)) this.#ports.onSetupError()
-      this.#log.failed(error)
-    }
+    if (answer?.kind === 'fail') this.#log.failed(error)
+    if (answer?.kind === 'fail' && isSetupError(error)) this.#ports.onSetupError()
     return answer
   }
 }

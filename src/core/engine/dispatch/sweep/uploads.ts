@@ -18,8 +18,15 @@ export async function removeUploads(
   for (const key of Object.values(job.uploads)) {
     // A host may give the result of another job as an input.
     if (key.startsWith(resultsPrefix) || (await isUploadInUse(key, ports))) continue
-    // The marker first: after an interruption, both steps are repeated.
-    if (mayHaveTicket && isOfTicket(key)) await blobs.put(usedTicketKey(key), '')
+    if (mayHaveTicket && isOfTicket(key)) {
+      // The marker first: after an interruption, all steps are repeated. A request that creates a job looks for it
+      // afterwards, so that a new job is seen here, or its request sees the marker.
+      await blobs.put(usedTicketKey(key), '')
+      if (await isUploadInUse(key, ports)) {
+        await blobs.delete(usedTicketKey(key))
+        continue
+      }
+    }
     await blobs.delete(key)
   }
 }
