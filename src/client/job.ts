@@ -123,7 +123,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
   deadline?: string | null
   /**
    * Position of a waiting job among the application's own jobs: 1 is next, 1001 means beyond 1000. Only from `getJob`
-   * and `listJobs`, and in events.
+   * and in events.
    */
   queuePosition?: number | null
   /**

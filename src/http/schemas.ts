@@ -111,7 +111,7 @@ export const jobViewSchema = z
       .nullable()
       .describe(
         'For a waiting job, its position among the jobs of the application: 1 is next; 1001 means more than 1000. ' +
-          'Only in the responses of `GET /job/{id}` and `GET /job`, and in events.',
+          'Only in the response of `GET /job/{id}` and in events.',
       ),
     estimate: z
       .object({

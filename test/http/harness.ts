@@ -176,7 +176,6 @@ export interface JobJson {
   progress: number
   stage: string | null
   expiresAt: string | null
-  queuePosition: number | null
 }
 
 function isEnded(job: JobJson): boolean {

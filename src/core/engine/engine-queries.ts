@@ -2,7 +2,7 @@ import type { EngineAssembly } from './assembly.js'
 import type { BatchStatus } from './batch/batch.js'
 import { policyOf } from './dispatch/attempt/policy.js'
 import { type GrowingResult, growingResult } from './dispatch/growing-result.js'
-import { type JobEstimate, positionOf, positionsOf } from './queries/estimate.js'
+import { type JobEstimate, positionOf } from './queries/estimate.js'
 import type { JobRecord } from './job/job.js'
 import { JobLinks } from './links/job-links.js'
 import type { LedgerEntry, LedgerTotal } from './job/ledger.js'
@@ -87,14 +87,6 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
    */
   queuePosition(id: string): Promise<number | undefined> {
     return positionOf(this.#parts.jobs, id)
-  }
-
-  /**
-   * The positions of some jobs of one application, without those that `queuePosition` has none for. If no other job
-   * waits between them, the store is asked only for the first and the last.
-   */
-  queuePositions(some: readonly JobRecord[]): Promise<Map<string, number>> {
-    return positionsOf(this.#parts, some)
   }
 
   /**

@@ -119,8 +119,7 @@ class Page {
       async (jobs) => {
         const rows = jobs.slice(0, this.#size - this.#rows)
         hasMore ||= rows.length < jobs.length
-        const positions = await engine.queuePositions(rows)
-        for (const job of rows) await this.#add(job, positions.get(job.id) ?? null)
+        for (const job of rows) await this.#add(job)
         last = rows.at(-1) ?? last
       },
       (work) => queries.slice(app, work),
@@ -130,9 +129,9 @@ class Page {
     return { json: this.#pieces, total: total ?? 0, next }
   }
 
-  async #add(job: JobRecord, queuePosition: number | null): Promise<void> {
+  async #add(job: JobRecord): Promise<void> {
     const { listBytes } = this.#call.service.options.limits
-    const row = JSON.stringify({ ...(await jobView(job, this.#call)), queuePosition })
+    const row = JSON.stringify(await jobView(job, this.#call))
     this.bytes += Buffer.byteLength(row) + 1
     if (this.bytes > listBytes && this.#rows > 0) throw tooLargePage(this.#rows, listBytes)
     if (this.#text.length + row.length >= pieceChars) this.#cut()

@@ -37,13 +37,6 @@ describe('paging', () => {
     expect(await list('')).toMatchObject({ ids, total: '7', next: undefined })
   })
 
-  test('shows the place of each waiting job in the queue', async () => {
-    const places = async (query: string) => (await list(query)).jobs.map(({ queuePosition }) => queuePosition)
-    expect(await places('')).toEqual([7, 6, 5, 4, 3, 2, 1])
-    expect(await places('?size=2&page=1')).toEqual([5, 4])
-    expect(await places('?batchName=night%20run')).toEqual([3, 2, 1])
-  })
-
   test('by number counts pages from 0', async () => {
     expect((await list('?page=0&size=3')).ids).toEqual(ids.slice(0, 3))
     expect((await list('?page=2&size=3')).ids).toEqual(ids.slice(6))

@@ -1,5 +1,4 @@
 import { setImmediate as nextPass } from 'node:timers/promises'
-import { claimableFrom, waitingSince } from '../job/due-times.js'
 import type { JobRecord } from '../job/job.js'
 import { rulesFor } from '../job/scheduling.js'
 import type { BlobStore } from '../ports/blob-store.js'
@@ -221,33 +220,4 @@ const mostAhead = 1000
 export async function positionOf(jobs: JobStore, id: string): Promise<number | undefined> {
   const ahead = await jobs.ahead(id, { max: mostAhead })
   return ahead === undefined ? undefined : ahead + 1
-}
-
-/** See `JobEngine.queuePositions`. */
-export async function positionsOf(
-  { jobs, clock }: Pick<EstimateParts, 'jobs' | 'clock'>,
-  some: readonly JobRecord[],
-): Promise<Map<string, number>> {
-  const found = new Map<string, number>()
-  const queued = some.filter((job) => waitingSince(job) !== null)
-  if (queued.length === 0) return found
-  const now = await clock.time()
-  const waiting = queued.filter((job) => claimableFrom(job) <= now).sort(byTurn)
-  const ask = async (job?: JobRecord) => job && positionOf(jobs, job.id)
-  const [first, last] = await Promise.all([ask(waiting[0]), ask(waiting.at(-1))])
-  // Beyond the highest position, all have the same.
-  const step = first !== undefined && first > mostAhead ? 0 : 1
-  const isWhole =
-    first !== undefined && last === first + step * (waiting.length - 1) && (step === 0 || last <= mostAhead)
-  for (const [index, { id }] of waiting.entries()) {
-    const position = isWhole ? first + step * index : await positionOf(jobs, id)
-    if (position !== undefined) found.set(id, position)
-  }
-  return found
-}
-
-/** The order in which claims take the jobs of one application. */
-function byTurn(one: JobRecord, other: JobRecord): number {
-  const later = (waitingSince(one) ?? 0) - (waitingSince(other) ?? 0)
-  return other.priority - one.priority || later || (one.id < other.id ? -1 : 1)
 }
