@@ -120,8 +120,8 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await openSong(page, 'song.wav')
     for (let width = 320; width <= 420; width += 20) {
       await page.setViewportSize({ width, height: 700 })
-      const wide = `[...document.querySelectorAll('.lane h2')].filter((name) => name.scrollWidth > name.clientWidth).length`
-      expect(await page.evaluate(wide), `${width} px`).toBe(0)
+      const over = `[...document.querySelectorAll('.lane h2')].filter((h) => h.scrollWidth > h.clientWidth).length`
+      expect(await page.evaluate(over), `${width} px`).toBe(0)
     }
   })
 
