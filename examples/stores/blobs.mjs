@@ -54,7 +54,8 @@ export async function folderBlobs(folder) {
       const stat = { key, bytes: 0, contentType, etag: randomUUID(), modifiedAt: 0 }
       unfinished.add(write)
       try {
-        const file = createWriteStream(fileOf(stat.etag), { flags: 'wx', flush: true })
+        // With this mark, each chunk is written before the next is requested: its memory may then be used again.
+        const file = createWriteStream(fileOf(stat.etag), { flags: 'wx', flush: true, highWaterMark: 1 })
         await pipeline(abortable(blobChunks(source), signal), file)
         return await journal.exclusively(async () => {
           signal?.throwIfAborted()

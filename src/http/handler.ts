@@ -243,12 +243,12 @@ function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: '
 }
 
 /** Returns the error for the client; logs errors that are the service's own fault for the operator. */
-function told({ service, request, requestId }: RequestFacts, error: unknown): Problem {
+function told({ service, request, requestId, operation }: RequestFacts, error: unknown): Problem {
   const problem = toProblem(error)
   const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
   if (isOurs && !request.signal.aborted) {
     service.engine.options.logger.error(
-      { requestId, method: request.method, err: problem.cause ?? problem },
+      { requestId, method: request.method, operation, err: problem.cause ?? problem },
       'A request failed inside the service.',
     )
   }

@@ -288,8 +288,9 @@ describe('stemwork serve', () => {
       // Clients see SUCCEEDED before a job's files are removed and its line is logged: counted at the end.
       const { stderr } = await second.process.finished()
       for (const id of ids) expect(stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
-      expect(stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)
-      for (const id of ids.slice(1)) expect(stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
+      expect(stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1,"workflow":"service/`)
+      for (const id of ids.slice(1))
+        expect(stderr.split(`job started {"jobId":"${id}","attempt":1,"workflow":"`)).toHaveLength(2)
       const third = await start('--data', data, '--api-keys', key)
       const moved = Object.assign(new URL(result.vocals!), { port: new URL(third.baseUrl).port })
       expect((await fetch(moved, { method: 'HEAD' })).status).toBe(200)

@@ -115,6 +115,16 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect(ends.slice(7)).toEqual(['8', '9', 'Stem10', 'Stem11'])
   })
 
+  test('on a narrow phone, no button covers the name of a stem', async () => {
+    const page = await pages.signedIn(phone)
+    await openSong(page, 'song.wav')
+    for (let width = 320; width <= 420; width += 20) {
+      await page.setViewportSize({ width, height: 700 })
+      const over = `[...document.querySelectorAll('.lane h2')].filter((h) => h.scrollWidth > h.clientWidth).length`
+      expect(await page.evaluate(over), `${width} px`).toBe(0)
+    }
+  })
+
   test('a finger that begins to drag and then scrolls the page leaves no loop', async () => {
     const page = await pages.signedIn(phone)
     await openSong(page, 'song.wav')

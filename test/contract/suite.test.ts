@@ -11,7 +11,7 @@ import { sourceOf } from '../../src/contract/blob-samples.js'
 import { fail, sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { queueFull } from '../../src/core/engine/job/queue-limit.js'
-import type { BlobEntry, BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import type { BlobEntry, BlobSource, BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { readSources } from '../architecture/source-tree.js'
 import { settableClock } from './stores/settable-clock.js'
@@ -220,6 +220,14 @@ describe('a failing case says in words what was expected:', () => {
       "The range from 0 to 0 is inclusive at both ends and ends with the blob. Expected '0', got '0123456789'.",
     ],
     [
+      'a store that holds a chunk while it requests the next',
+      (store) => ({
+        put: (key, source, options) => store.put(key, typeof source === 'string' ? source : late(source), options),
+      }),
+      'the memory of a chunk may be used again once the store requests the next',
+      'put is done with a chunk, or has a copy, when it requests the next.',
+    ],
+    [
       'a store that lists by the time of the put',
       (store) => ({
         async *list(prefix) {
@@ -282,6 +290,15 @@ const sentenceAt: Record<string, number> = {
   'assert.rejects': 2,
   assertFails: 2,
   assertNone: 1,
+}
+
+async function* late(source: Exclude<BlobSource, string>) {
+  let held: Uint8Array | undefined
+  for await (const chunk of source instanceof Uint8Array ? [source] : source) {
+    if (held) yield held
+    held = chunk
+  }
+  if (held) yield held
 }
 
 describe('withFaults', () => {

@@ -4,6 +4,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
 import { badInput } from '../../src/core/engine/errors.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { applicationSecret } from '../../src/core/engine/webhooks/signing-secrets.js'
 import { gate, steppingClock, testEngine, textWorkflow, type TestEngine } from './harness.js'
@@ -330,12 +331,17 @@ describe('webhooks', () => {
   })
 
   test('never go to an address that the policy does not allow', async () => {
-    const { engine, parts } = withSecret({ fetch: {} })
+    const logger = { ...silentLogger, warn: vi.fn() }
+    const { engine, parts } = withSecret({ fetch: {}, logger })
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
     await engine.run(job.id)
     await engine.sendWebhooks()
     expect(received).toEqual([])
     expect(await delivered(parts.jobs, job.id)).toMatchObject({ outcome: 'pending', lastStatus: null })
+    // The operator reads the cause, not the advice for clients.
+    expect(logger.warn.mock.calls[0]?.[0]).toMatchObject({
+      cause: expect.stringMatching(/^Error: 127.0.0.1 is not a public address/) as string,
+    })
     await engine.close()
   })
 })

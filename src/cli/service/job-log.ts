@@ -4,8 +4,8 @@ import type { Logger } from '../../core/engine/ports/logger.js'
 
 /** Logs the events of this process's jobs and of their steps. */
 export function logJobs(engine: JobEngine, logger: Logger): void {
-  engine.on('job.started', ({ job: { id, attempts, lapses } }) =>
-    logger.info({ jobId: id, attempt: attempts, ...(lapses > 0 ? { lapses } : {}) }, 'job started'),
+  engine.on('job.started', ({ job: { id, workflow, attempts, lapses } }) =>
+    logger.info({ jobId: id, attempt: attempts, ...(lapses > 0 ? { lapses } : {}), workflow }, 'job started'),
   )
   logSteps(engine, logger)
   engine.on('job.succeeded', ({ job }) =>

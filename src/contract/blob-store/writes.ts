@@ -259,6 +259,27 @@ export const blobWriteCases = {
     )
   },
 
+  async 'the memory of a chunk may be used again once the store requests the next'({ store }) {
+    const memory = Buffer.alloc(65_536)
+    const chunks = Array.from({ length: 128 }, (_, index) => Buffer.alloc(index % 2 ? memory.byteLength : 1000, index))
+    await store.put(
+      key,
+      (async function* () {
+        for (const chunk of chunks) {
+          memory.set(chunk)
+          yield memory.subarray(0, chunk.byteLength)
+          memory.fill('used again')
+        }
+      })(),
+    )
+    const found = await store.get(key)
+    assert.ok(found, 'The blob is found.')
+    assert.ok(
+      (await read(found.body)).equals(Buffer.concat(chunks)),
+      'put is done with a chunk, or has a copy, when it requests the next. `fetch` and writable streams need a copy.',
+    )
+  },
+
   async '50 MB are written and read without being held in memory'({ store, maxHeldBytes = 24 * 1024 * 1024 }) {
     // The source allocates its own buffers with its first block.
     const source = longSource(longBytes, () => held.block())

@@ -147,6 +147,7 @@ test.each(['http', 'fetch'])(
         {
           requestId: answer.headers.get('x-request-id'),
           method: 'GET',
+          operation: 'downloadFile',
           err: expect.objectContaining({ code: 'STORE_UNAVAILABLE' }),
         },
         'A request failed inside the service.',

@@ -94,7 +94,8 @@ async function post(
     const receiver = new URL(delivery.url).origin
     if (!signal.aborted)
       logger.warn(
-        { ...about, deliveryId: delivery.id, receiver, cause: errorLine(error) },
+        // What the fetch says to clients hides its cause, which the operator needs.
+        { ...about, deliveryId: delivery.id, receiver, cause: errorLine((error as Error).cause ?? error) },
         'A webhook receiver could not be reached. Check its address and that it is running.',
       )
     return null
