@@ -11,8 +11,7 @@ import { useSecondsUntil } from '../words/time-left.js'
 import { whenUsed } from '../when-used.js'
 import { clock, explainFailure, jobStateWords, positionWords, timeLeftWords, whenWords } from '../words/first-words.js'
 
-const MiniWaveform = whenUsed(({ MiniWaveform }) => MiniWaveform, <span class="mini-place" />)
-const WaitingPlace = whenUsed(({ WaitingPlace }) => WaitingPlace, <></>)
+const RowDetail = whenUsed(({ RowDetail }) => RowDetail, <span class="mini-place" />)
 
 interface LibraryRowProps {
   client: Client
@@ -57,8 +56,7 @@ export function LibraryRow({ client, store, job, place, isChosen, onChoose, comm
           {jobStateWords(job)}
           {isRunning && ` ${Math.floor(job.progress * 100)} %`}
         </span>
-        {job.result && <MiniWaveform client={client} job={job} />}
-        {job.status === 'QUEUED' && !job.queuePosition && <WaitingPlace client={client} store={store} id={job.id} />}
+        {!job.queuePosition && <RowDetail client={client} store={store} job={job} />}
         <Rest job={job} name={name} />
         {job.error && job.error.code !== 'CANCELED' && <span class="quiet">{explainFailure(job.error).text}</span>}
       </div>
