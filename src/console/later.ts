@@ -2,7 +2,7 @@
 export { SongPage } from './song/job-page.js'
 export { keepFocus } from './elements/keep-focus.js'
 export { KeysPage } from './keys/keys-page.js'
-export { RowDetail } from './song/row-detail.js'
+export { MiniWaveform } from './pictures/mini-waveform.js'
 export { OptionCount, OptionFields } from './options/option-fields.js'
 export { LinkSignIn } from './session/link-sign-in.js'
 export { SignIn } from './session/sign-in.js'

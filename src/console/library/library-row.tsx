@@ -1,5 +1,4 @@
 import type { Job } from '../../client/client.js'
-import type { JobStore } from '../service/job-store.js'
 import type { Client } from '../service/page-client.js'
 import { JobActions } from '../song/job-actions.js'
 import { stemsWorkflowId } from '../options/choices.js'
@@ -11,11 +10,10 @@ import { useSecondsUntil } from '../words/time-left.js'
 import { whenUsed } from '../when-used.js'
 import { clock, explainFailure, jobStateWords, positionWords, timeLeftWords, whenWords } from '../words/first-words.js'
 
-const RowDetail = whenUsed(({ RowDetail }) => RowDetail, <span class="mini-place" />)
+const MiniWaveform = whenUsed(({ MiniWaveform }) => MiniWaveform, <span class="mini-place" />)
 
 interface LibraryRowProps {
   client: Client
-  store: JobStore
   job: Job
   place: RowPlace
   isChosen: boolean
@@ -23,7 +21,7 @@ interface LibraryRowProps {
   commands: JobCommands
 }
 
-export function LibraryRow({ client, store, job, place, isChosen, onChoose, commands }: LibraryRowProps) {
+export function LibraryRow({ client, job, place, isChosen, onChoose, commands }: LibraryRowProps) {
   const name = job.name ?? 'Untitled song'
   const seconds = durationOf(job)
   const isRunning = job.status === 'STARTED'
@@ -56,7 +54,7 @@ export function LibraryRow({ client, store, job, place, isChosen, onChoose, comm
           {jobStateWords(job)}
           {isRunning && ` ${Math.floor(job.progress * 100)} %`}
         </span>
-        {!job.queuePosition && <RowDetail client={client} store={store} job={job} />}
+        {job.result && <MiniWaveform client={client} job={job} />}
         <Rest job={job} name={name} />
         {job.error && job.error.code !== 'CANCELED' && <span class="quiet">{explainFailure(job.error).text}</span>}
       </div>

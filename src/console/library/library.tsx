@@ -138,7 +138,6 @@ export function Library(props: LibraryProps) {
                   <LibraryRow
                     key={id}
                     client={client}
-                    store={store}
                     job={job}
                     place={place}
                     isChosen={chosen.has(id)}
