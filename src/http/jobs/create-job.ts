@@ -49,7 +49,8 @@ export async function createJob(call: KeyedCall, body: z.output<typeof newJobSch
 async function refuseRemoved({ service }: KeyedCall, { id, app }: JobRecord, uploads: InputUpload[]): Promise<void> {
   const { engine } = service
   for (const { key } of uploads) {
-    if (!(await isRemoved(engine.blobs, key))) continue
+    // The job exists: a blob store that fails now is not a reason to refuse it.
+    if (!(await isRemoved(engine.blobs, key).catch(() => false))) continue
     await engine.delete(id, { app })
     throw removedUpload()
   }

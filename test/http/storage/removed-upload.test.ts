@@ -67,3 +67,21 @@ test('a job keeps its upload that is stored before the removal with another is a
   expect(await pollJob(service, id)).toMatchObject({ status: 'SUCCEEDED' })
   expect((await create()).status).toBe(200)
 })
+
+test('a job is accepted whose blob store fails right after it was stored', async () => {
+  const blobs = memoryBlobs()
+  const jobs = memoryJobs()
+  let failures = 0
+  const service = await serviceOfTest({
+    blobs: {
+      ...blobs,
+      async stat(...given) {
+        if (failures-- > 0) throw new Error('unreachable')
+        return blobs.stat(...given)
+      },
+    },
+    stores: { jobs: { ...jobs, create: (...given) => jobs.create(...given).finally(() => (failures = 1)) } },
+  })
+  const { id } = await separated(service, await service.uploaded(new Uint8Array(100)))
+  expect(await pollJob(service, id)).toMatchObject({ status: 'SUCCEEDED' })
+})
