@@ -93,6 +93,24 @@ test('a deletion records the usage of a job that is claimed just before, but non
   expect(waiting.noted).toEqual(['true LEASE_LOST', 'job.deleted'])
 })
 
+test.each([
+  [true, { bytes: 7 }],
+  [false, undefined],
+])('a deletion ends a job that is metered (%s) with what it has used', async (metered, usage) => {
+  const { ends, jobs, id } = await ending({ metered }, { isClaimed: true })
+  const change = { kind: 'heartbeat', token: 1, nonce: 'n', leaseMs: 60_000, progress: 0, stage: null } as const
+  await jobs.apply(id, { ...change, used: { bytes: 7 } })
+  const applied = vi.spyOn(jobs, 'apply')
+  await ends.delete(id, {})
+  expect(applied.mock.calls[0]?.[1]).toMatchObject({ kind: 'cancel', force: true, usage })
+})
+
+test('a deletion ends a metered job that waits, of which nothing was used', async () => {
+  const { ends, noted, id } = await ending({ metered: true, lease: null })
+  await ends.delete(id, {})
+  expect(noted).toEqual(['true LEASE_LOST', 'job.deleted'])
+})
+
 test('an engine that runs nothing checks the batch, too, but sends no message of it', async () => {
   const { ends, noted, id } = await ending({ batchName: 'b' }, { isStarted: false })
   await ends.delete(id, {})

@@ -9,7 +9,7 @@ import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { recordingLogger } from '../../engine/harness.js'
 import { folderOfEachTest } from '../../temporary-folder.js'
 
-const real = { access: files.access, rm: files.rm }
+const real = { access: files.access, rm: files.rm, statfs: files.statfs }
 const directory = folderOfEachTest()
 afterEach(() => inPlaceOf(real))
 
@@ -79,4 +79,36 @@ test('leftovers that cannot be removed are logged', async () => {
   inPlaceOf({ rm: () => Promise.reject(refusal('EBUSY')) })
   await new Scratch(directory, logger).removeLeftovers()
   expect(lines).toMatchObject([{ level: 'warn', fields: { folder } }])
+})
+
+const mebibyte = 1024 ** 2
+
+/** A disk with this many bytes that are free, in blocks of 4 bytes. */
+function diskWith(freeBytes: number, blocks = 1e9): void {
+  inPlaceOf({ statfs: (async () => ({ bavail: freeBytes / 4, bsize: 4, blocks })) as unknown as typeof files.statfs })
+}
+
+test('the operator is warned of a disk with less than 256 MiB, if the file system reports its size', async () => {
+  const scratch = new Scratch(directory, silentLogger)
+  diskWith(256 * mebibyte)
+  expect(await scratch.warning()).toBeUndefined()
+  diskWith(256 * mebibyte - 4)
+  expect(await scratch.warning()).toContain('has only 255 MiB free')
+  diskWith(0, 0)
+  expect(await scratch.warning()).toBeUndefined()
+  diskWith(0, 1)
+  expect(await scratch.warning()).toContain('has only 0 MiB free')
+  inPlaceOf({ statfs: () => Promise.reject(refusal('ENOSYS')) })
+  expect(await scratch.warning()).toBeUndefined()
+})
+
+test('a disk that was found full counts as full while it is, also once an attempt has removed its files', async () => {
+  const scratch = new Scratch(directory, silentLogger)
+  scratch.noteFull(60_000)
+  diskWith(0)
+  await scratch.remove(await scratch.folder('small'))
+  expect(scratch.fullMs).toBeGreaterThan(0)
+  diskWith(256 * mebibyte)
+  await scratch.remove(await scratch.folder('large'))
+  expect(scratch.fullMs).toBe(0)
 })

@@ -24,7 +24,14 @@ async function settle(
   const note = (...call: unknown[]) => void calls.push(call)
   const record = written && { ...job, ...written }
   const parts = {
-    jobs: { apply: async (id: string, applied: JobChange) => (note('apply', id, applied.kind), record) },
+    jobs: {
+      async apply(id: string, applied: JobChange) {
+        const messages = 'messages' in applied ? applied.messages?.map(({ event }) => event) : undefined
+        note('apply', id, applied.kind, ...(messages?.length ? [messages] : []))
+        return applied.kind === 'cancel' ? undefined : record
+      },
+    },
+    options: { retention: { failedInputsMs: 1000 } },
     blobs: {
       async deletePrefix(prefix: string) {
         note('deletePrefix', prefix)
@@ -106,6 +113,26 @@ test.each([
   const history = [{ token: 1, worker: 'w', startedAt: now, endedAt: now, outcome: 'suspended' as const, reason: null }]
   const { calls } = await settle(ofKind('suspend'), { status: 'QUEUED', dueAt, history })
   expect(calls.at(-1)).toEqual(['wake', true, { delayMs }])
+})
+
+test('a suspended job without a history waits until it is due', async () => {
+  const { calls } = await settle(ofKind('suspend'), { status: 'QUEUED', dueAt: 700, history: [] })
+  expect(calls.at(-1)).toEqual(['wake', true, { delayMs: 725 }])
+})
+
+test('a job that was queued again and is canceled ends here, with its message, unless it was claimed meanwhile', async () => {
+  const webhook = { url: 'https://receiver.example/', events: null }
+  const { calls } = await settle(ofKind('requeue', { delayMs: 0 }), {
+    status: 'QUEUED',
+    cancelRequested: true,
+    webhook,
+  })
+  expect(calls).toEqual([
+    applied('requeue'),
+    [...applied('cancel'), ['job.failed']],
+    ['job.requeued', true],
+    ['wake', true, { delayMs: 25 }],
+  ])
 })
 
 test('a lost claim leaves no files, and writes nothing', async () => {

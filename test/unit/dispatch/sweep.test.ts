@@ -184,6 +184,44 @@ describe('a sweep', () => {
     expect(named('announce')).toEqual([['job.requeued', { job: released }]])
   })
 
+  test('ends an overdue job whose worker lives, and one of a lost worker that has no lease', async () => {
+    const lease = { until: now + hour }
+    const ports = portsWith({
+      due: (kind: string) =>
+        ({
+          overdue: [jobOf('late', { deadline: now - 1, lease })],
+          abandoned: [jobOf('left', { cancelRequested: true, lease: null })],
+        })[kind] ?? [],
+      apply: (id: string) => jobOf(id, { status: 'FAILED' }),
+      purge: () => [],
+    })
+    expect(await jobSweep(ports).run()).toMatchObject({ missed: 2 })
+    expect(named('apply').map(([id]) => id)).toEqual(['late', 'left'])
+  })
+
+  test.each([
+    [5000, ['new']],
+    [1000, ['new']],
+    [999, []],
+  ])('makes jobs that wait due sooner if the clock was %i ms ahead', async (byMs, hastened) => {
+    const created = { createdAt: now + byMs, dueAt: null }
+    const asked: object[] = []
+    const ports = portsWith({
+      due: () => [],
+      list: (query: object) => {
+        asked.push(query)
+        return [jobOf('new', created), jobOf('delayed', { ...created, dueAt: now + hour })]
+      },
+      purge: () => [],
+    })
+    await jobSweep(ports).run()
+    expect(named('apply')).toEqual(hastened.map((id) => [id, { kind: 'hasten', byMs }]))
+    expect(asked[0]).toEqual({ limit: 1 })
+    expect(asked.slice(1)).toEqual(
+      hastened.map(() => expect.objectContaining({ statuses: ['QUEUED'], createdAfter: now })),
+    )
+  })
+
   test('continues after a step that failed', async () => {
     const ports = portsWith({
       due: () => {
@@ -270,6 +308,17 @@ describe('a sweep', () => {
     await sweep.run()
     expect(named('due')[1]).toEqual(['expired', 101])
   })
+})
+
+test('a deletion revokes the links to the job, and no others', async () => {
+  const ports = portsWith({ count: () => 0, purge: () => ['a'] })
+  const revoked: string[] = []
+  Object.assign(ports.jobs.documents, {
+    list: async () => [{ key: 'a/1' }, { key: 'b/1' }],
+    delete: async (kind: string, key: string) => void revoked.push(`${kind} ${key}`),
+  })
+  await finishDeletion(jobOf('a'), ports)
+  expect(revoked).toEqual(['job-link a/1'])
 })
 
 test.each([

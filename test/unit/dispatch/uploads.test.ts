@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { memoryBlobs } from '../../../src/adapters/memory.js'
 import { isUploadInUse, removeUploads } from '../../../src/core/engine/dispatch/sweep/uploads.js'
 import { localUploadKey } from '../../../src/core/engine/job/blob-keys.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
@@ -68,4 +69,16 @@ test('the uploads of a deleted job are removed, but not those in use; before, th
 test('no mark is left if no ticket can still be valid, or none was issued', async () => {
   expect(await changesOf({ video: 'film' }, 61_000)).toEqual(['delete film'])
   expect(await changesOf({ video: localUploadKey('app', '1') })).toEqual(['delete uploads/app/local-1'])
+})
+
+test('an upload that a job begins to use while its ticket is marked stays, and the mark goes', async () => {
+  const blobs = memoryBlobs()
+  await blobs.put('film', '')
+  const jobs = [kept]
+  const put = blobs.put
+  blobs.put = (...given) => (jobs.push({ ...withStatus('QUEUED'), uploads: { song: 'film' } }), put(...given))
+  const job = { createdAt: Date.now(), uploads: { song: 'film' } } as unknown as JobRecord
+  const options = { retention: { unusedUploadsMs: 60_000 } } as EngineOptions
+  await removeUploads(job, { ...portsOf(jobs), blobs, options })
+  expect([await blobs.stat('film'), await blobs.stat('film.used')]).toEqual([expect.anything(), undefined])
 })
