@@ -112,3 +112,15 @@ test('a disk that was found full counts as full while it is, also once an attemp
   await scratch.remove(await scratch.folder('large'))
   expect(scratch.fullMs).toBe(0)
 })
+
+test('files of an attempt that cannot be removed are logged, and go with the folder of the process', async () => {
+  const { logger, lines } = recordingLogger()
+  const scratch = new Scratch(directory, logger)
+  const folder = await scratch.folder('job')
+  inPlaceOf({ rm: () => Promise.reject(refusal('EBUSY')) })
+  await scratch.remove(folder)
+  expect(lines).toMatchObject([{ level: 'warn', fields: { folder, err: { code: 'EBUSY' } } }])
+  inPlaceOf(real)
+  await scratch.close()
+  await expect(stat(folder)).rejects.toMatchObject({ code: 'ENOENT' })
+})

@@ -100,6 +100,12 @@ test.each<[string, JobChange, Partial<JobRecord>, unknown[][]]>([
     ],
   ],
   ['record that still runs is left to whoever runs it', ofKind('step'), { status: 'STARTED' }, []],
+  [
+    'record that still runs is left to whoever runs it, even if it is to be canceled',
+    ofKind('step'),
+    { status: 'STARTED', cancelRequested: true },
+    [],
+  ],
 ])('a %s', async (_, change, written, then) => {
   expect((await settle(change, written)).calls).toEqual([applied(change.kind), ...then])
 })

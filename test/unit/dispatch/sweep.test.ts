@@ -223,15 +223,14 @@ describe('a sweep', () => {
   })
 
   test('continues after a step that failed', async () => {
-    const ports = portsWith({
-      due: () => {
-        throw new Error('no store')
-      },
-      purge: () => ['x'],
-    })
+    const fail = () => {
+      throw new Error('no store')
+    }
+    const ports = portsWith({ due: fail, list: fail, purge: () => ['x'] })
+    Object.assign(ports.jobs.documents, { removeExpired: async () => fail() })
     expect(await jobSweep(ports).run()).toEqual({ deleted: 0, expired: 0, missed: 0, purged: 1 })
     expect(lines).toEqual(
-      ['deleted', 'expired', 'overdue', 'abandoned', 'lapsed'].map((step) => ({
+      ['deleted', 'expired', 'overdue', 'abandoned', 'lapsed', 'ahead', 'documents'].map((step) => ({
         level: 'warn',
         fields: { step, err: new Error('no store') },
       })),
@@ -284,8 +283,9 @@ describe('a sweep', () => {
 
   test('fetches as many more as failed before, and tries those last', async () => {
     const broken = new Set(['results/a/', 'results/b/'])
+    let due = ['a', 'b', 'c']
     const ports = portsWith({
-      due: (kind: string) => (kind === 'expired' ? ['a', 'b', 'c'].map((id) => jobOf(id)) : []),
+      due: (kind: string) => (kind === 'expired' ? due.map((id) => jobOf(id)) : []),
       deletePrefix: (prefix: string) => {
         if (broken.has(prefix)) throw new Error('denied')
       },
@@ -307,6 +307,12 @@ describe('a sweep', () => {
     calls = []
     await sweep.run()
     expect(named('due')[1]).toEqual(['expired', 101])
+    // A job that is no longer due is no longer counted.
+    due = []
+    await sweep.run()
+    calls = []
+    await sweep.run()
+    expect(named('due')[1]).toEqual(['expired', 100])
   })
 })
 
