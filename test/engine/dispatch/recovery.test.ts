@@ -191,6 +191,13 @@ describe('the sweep', () => {
     await engine.close()
   })
 
+  test('runs a job before its deadline where the clock of the store is a day behind', async () => {
+    const now = () => Date.now() - 24 * hour
+    const { engine } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: now }) })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, deadline: now() + hour })
+    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
+  })
+
   test('removes results when their time is over and keeps the job in the list', async () => {
     const clock = steppingClock(Date.now())
     const { engine, submit, parts } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })

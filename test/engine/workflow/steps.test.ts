@@ -294,6 +294,24 @@ describe('a wait', () => {
     await engine.close()
   })
 
+  test.each([-120_000, 120_000])('is not over early where the clock of the store is %i ms ahead', async (aheadMs) => {
+    const jobs = memoryJobs({ clock: () => Date.now() + aheadMs })
+    const { engine, submit, until } = engineOf(
+      async ({ step }) =>
+        void (await Promise.all([step.sleep('pause', 60_000), step.waitFor('go', { timeoutMs: 60_000 })])),
+      {},
+      { jobs },
+    )
+    await engine.start()
+    const { id } = await submit()
+    await until(id, 'QUEUED')
+    await engine.sendEvent(id, 'go', 1)
+    const history = async () => (await engine.get(id))?.history.map(({ outcome }) => outcome)
+    await expect.poll(history, { timeout: 30_000 }).toEqual(['suspended', 'suspended'])
+    expect(await engine.get(id)).toMatchObject({ steps: [{ name: 'pause', state: 'waiting' }, { state: 'done' }] })
+    await engine.close()
+  })
+
   test.each([-3_600_000, 3_600_000])('lasts as long where the clock of the node is set by %i ms', async (byMs) => {
     const { now } = Date
     const jobs = memoryJobs({ clock: now })

@@ -56,7 +56,7 @@ test('a step is written into the record of its job, under its claim', async () =
   expect(await steps.save(step)).toEqual({})
   expect(applied).toEqual([['job', { kind: 'step', token: 3, nonce: 'n', leaseMs, step }]])
   expect(told).toEqual([[step, job]])
-  expect(steps.kept.map(({ name }) => name)).toEqual(['earlier', 'one'])
+  expect(steps.kept).toEqual([{ ...step, name: 'earlier' }])
   expect(await steps.finished('one')).toEqual({ value: 7, files: {} })
   expect(await steps.finished('two')).toBeUndefined()
   expect(await keys(blobs, ['checkpoints/'])).toEqual([])

@@ -36,7 +36,7 @@ export function attemptSteps(ports: StepsPorts) {
   return {
     /** The kept steps, for the order, with times by this node's clock, which the run uses; the job uses the store's. */
     get kept(): StepState[] {
-      return [...records.values()].map((step) => later(step, -aheadMs))
+      return job.steps.map((step) => (step.until === null ? step : { ...step, until: step.until - aheadMs }))
     },
     save,
     finished,
@@ -45,8 +45,8 @@ export function attemptSteps(ports: StepsPorts) {
   async function save(step: KeptStep): Promise<Record<string, InputFile>> {
     const stored = await store(step)
     const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
-    const record: StepRecord = { ...later(step, aheadMs), ...(await recorded(step)), files }
-    // This node's clock may have been set since the claim.
+    const record: StepRecord = { ...step, ...(await recorded(step)), files }
+    // The store sets `until` by its own clock: this node's may have been set since the claim.
     const wait = step.until === null ? {} : { waitMs: step.until - Date.now() }
     // Idempotent: a repeated write has no further effect.
     const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record, ...wait }, ports)
@@ -106,8 +106,4 @@ export function attemptSteps(ports: StepsPorts) {
     await pipeline(blob.body, file, { signal })
     return { path, bytes: file.bytesWritten }
   }
-}
-
-function later<Waiting extends Pick<StepState, 'until'>>(step: Waiting, ms: number): Waiting {
-  return step.until === null ? step : { ...step, until: step.until + ms }
 }
