@@ -164,6 +164,22 @@ describe('the record of a batch', () => {
     expect(withRequest({ ...batch }, { key: 'new', digest: 'd' }, 201).requests).toHaveProperty('new')
   })
 
+  test('keeps a request of version 0.1, which has no time, as the oldest', () => {
+    const old = { digest: 'd', made: true }
+    const first = Object.fromEntries(Array.from({ length: 99 }, (_, n) => [`k${n}`, { ...old, at: n + 1 }]))
+    const batch = { ...sample, requests: { ...first, old, older: old } } as Batch
+    const { requests } = withRequest(batch, { key: 'new', digest: 'd' }, 500)
+    expect(Object.keys(requests).slice(0, 1)).toEqual(['k0'])
+    expect(Object.keys(requests)).toHaveLength(100)
+  })
+
+  test('counts towards what its application stores', async () => {
+    const { all, add } = batches()
+    await add()
+    expect(await all.bytes('a')).toBeGreaterThan(100)
+    expect(await all.bytes('other')).toBe(0)
+  })
+
   test('is checked again while it is open, and when its first message is due', () => {
     const next = (...times: (number | null)[]) => {
       const deliveries = times.map((nextAttemptAt) => ({ ...pending, nextAttemptAt }))
@@ -209,6 +225,13 @@ describe('the state of a batch', () => {
       createdAt: start,
       endedAt: null,
     })
+  })
+
+  test('is unknown without a record and jobs, and nothing was requested without a key', async () => {
+    const { all, status, add } = batches()
+    expect(await status()).toBeUndefined()
+    await add()
+    expect(await all.has('a', { name: 'b', request: null })).toBe(false)
   })
 
   test('has no times for jobs that were submitted one by one with its name', async () => {
@@ -633,6 +656,17 @@ describe('the message about the end of a batch', () => {
     put.mockRestore()
     expect(await all.tend()).toBe(1)
     expect(messages).toHaveLength(1)
+  })
+
+  test('is left to the next check by an error of the store, which ends the check', async () => {
+    const { all, add, run, look, jobs, lines } = batches()
+    await add({ webhook: { url: 'http://127.0.0.1:9/' } })
+    await run()
+    await look()
+    const away = new StemworkError('STORE_UNAVAILABLE', 'The store is away.')
+    vi.spyOn(jobs.documents, 'get').mockRejectedValue(away)
+    await expect(all.tend()).rejects.toBe(away)
+    expect(lines).toEqual([])
   })
 
   test('is sent although the record of another batch, which is due before it, cannot be read', async () => {

@@ -20,7 +20,7 @@ import {
   partKey,
   stepValueKey,
 } from '../../src/core/engine/job/checkpoint-keys.js'
-import { downloadName, nameInUrl } from '../../src/core/engine/job/download-name.js'
+import { downloadName, nameInUrl, notOfADevice } from '../../src/core/engine/job/download-name.js'
 import { resultBytes } from '../../src/core/engine/job/result-bytes.js'
 
 const lease = { owner: 'w', token: 3, nonce: 'n', until: 0 }
@@ -127,6 +127,13 @@ describe('the name of a download', () => {
   })
 
   test('never leads out of its folder and is at most 255 characters long', () => {
+    expect(['con', 'LPT1.txt', 'com0', 'console', 'my.con'].map(notOfADevice)).toEqual([
+      '_con',
+      '_LPT1.txt',
+      '_com0',
+      'console',
+      'my.con',
+    ])
     expect(downloadName('../a\\b\u0000c\u2028d\ud800e')).toBe('.._a_b_c_d_e')
     expect(downloadName('🎵'.repeat(255))).toBe('🎵'.repeat(255))
     expect(downloadName('🎵'.repeat(256))).toBe('🎵'.repeat(255))

@@ -8,7 +8,7 @@ import {
   missedDeadline,
   timedOut,
 } from '../../src/core/engine/job/failure.js'
-import { fieldIssues, issuesText } from '../../src/core/engine/job/field-issues.js'
+import { fieldIssues, invalidParams, issuesText } from '../../src/core/engine/job/field-issues.js'
 import { requestDigest } from '../../src/core/engine/job/idempotency.js'
 import { jobRecordSchema } from '../../src/core/engine/job/job.js'
 import { mostCounted } from '../../src/core/engine/ports/job-store.js'
@@ -150,6 +150,12 @@ describe('what is wrong with a request', () => {
     ]
     expect(issuesText(issues)).toBe('a: is wrong; is missing')
     expect(issuesText(issues, 5)).toBe('a: is wrong; is missing; and 3 more')
+    const found = [{ path: ['a', 0], message: 'is wrong' }]
+    expect(invalidParams('The params are invalid', found, { prefix: ['jobs'], advice: ' See there.' })).toMatchObject({
+      code: 'INVALID_PARAMS',
+      message: 'The params are invalid: jobs.a.0: is wrong. See there.',
+      details: { issues: [{ path: 'jobs.a.0', message: 'is wrong' }] },
+    })
   })
 })
 
@@ -249,6 +255,8 @@ describe('a quota', () => {
       message: expect.stringContaining('these would be 2 more'),
     })
     expect(refused({ jobs: 3 })?.message).not.toContain('these would be')
+    expect(refused({ jobs: 3 })?.message).toContain('3 jobs a day')
+    expect(refused({ jobs: 1 })?.message).toContain('1 job a day')
     expect(refused({ audioMinutes: 1.5 })?.details).toMatchObject({ quota: 'audioMinutes', limit: 1.5, used: 1.5 })
     expect(refused({ audioMinutes: 1.5 }, 2)?.message).not.toContain('these would be')
     expect(refused({ bytes: 50 })?.details).toMatchObject({ quota: 'bytes', limit: 50, used: 50 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { StemworkError } from '../../../src/core/engine/errors.js'
-import { errorLine, errorText } from '../../../src/core/engine/job/error-text.js'
+import { errorLine, errorText, readableError } from '../../../src/core/engine/job/error-text.js'
 
 /** An error without the stack of this file. */
 function plain<Thrown extends Error>(error: Thrown, stack = ''): Thrown {
@@ -44,4 +44,32 @@ test('no text is longer than 8,000 characters, or goes through more than eight c
     ...Array.from({ length: 8 }, (_, n) => `caused by Error: ${n + 1}`),
     'caused by more',
   ])
+})
+
+test('control characters of a text, which a terminal would execute, become spaces', () => {
+  expect(errorText('one\u001b[2Jtwo\u0007\n\tthree')).toBe('one [2Jtwo \n\tthree')
+})
+
+test('an error that cannot be read is replaced; what a client may see of it stays', () => {
+  const unreadable = Object.defineProperty(new Error('x'), 'message', {
+    get: () => {
+      throw new Error('no')
+    },
+  })
+  const known = new Error('known')
+  expect(readableError(known)).toBe(known)
+  const substitute = { name: 'Error', message: expect.stringContaining('unreadable') }
+  expect(readableError(unreadable)).toMatchObject(substitute)
+  const details = { at: 1 }
+  const own = new StemworkError('BAD_INPUT', 'Not a song.', {
+    reason: 'decode_failed',
+    retryable: true,
+    details,
+    cause: unreadable,
+  })
+  const { code, message, reason, retryable } = own
+  expect(readableError(own)).toMatchObject({ code, message, reason, retryable, details, cause: substitute })
+  expect(readableError(Object.assign(own, { details: unreadable }))).toMatchObject({ code, cause: substitute })
+  Object.defineProperty(own, 'message', { get: () => unreadable.message })
+  expect(readableError(own)).toMatchObject(substitute)
 })

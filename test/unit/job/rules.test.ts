@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { sampleJob } from '../../../src/contract/job-samples.js'
 import { earliestPending, withTryDeferred } from '../../../src/core/engine/job/deliveries.js'
 import { claimableFrom, isAbandoned, retryAt } from '../../../src/core/engine/job/due-times.js'
-import type { Delivery, JobRecord } from '../../../src/core/engine/job/job.js'
+import { type Delivery, type JobRecord, jobRecordSchema } from '../../../src/core/engine/job/job.js'
 import { admission, afterFailure, onTrial } from '../../../src/core/engine/job/receiver.js'
 import { isHeldBack, limitOfAll, rulesFor, type SchedulingRule } from '../../../src/core/engine/job/scheduling.js'
 import { folded } from '../../../src/core/engine/job/search-text.js'
@@ -133,6 +133,56 @@ describe('the messages of a record', () => {
     const request = { deliveryId: 'a', delayMs: 7 }
     expect(withTryDeferred(job, request, now)).toEqual({ ...job, deliveries: later })
     expect(transition(job, { kind: 'deferDelivery', ...request }, now)?.deliveries).toEqual(later)
+  })
+})
+
+describe('a job', () => {
+  const job = sampleJob({ createdAt: now + 5000, dueAt: null })
+
+  test('that was created while the clock was ahead is due sooner, but never later than now', () => {
+    const hastened = (byMs: number, fields: Partial<JobRecord> = {}) =>
+      transition({ ...job, ...fields }, { kind: 'hasten', byMs }, now)
+    expect(hastened(6000)).toEqual({ ...job, dueAt: now - 1000 })
+    expect(hastened(1000)).toEqual({ ...job, dueAt: now })
+    expect(hastened(1000, { createdAt: now + 1 })).toMatchObject({ dueAt: now - 999 })
+    const others: Partial<JobRecord>[] = [{ createdAt: now }, { dueAt: 1 }, { status: 'STARTED' }, { deleted: true }]
+    for (const fields of others) expect(hastened(6000, fields)).toBeUndefined()
+  })
+
+  test('waits for a step by the clock of the store', () => {
+    const step = {
+      ...{ name: 'pause', version: '1', state: 'waiting' as const, startedAt: 1, endedAt: null, until: 2 },
+      ...{ attempts: 1, value: null, files: {}, error: null },
+    }
+    const running = sampleJob({ status: 'STARTED', token: 1, lease: { owner: 'w', token: 1, nonce: 'n', until: now } })
+    const change = { kind: 'step', token: 1, nonce: 'n', leaseMs: 1000, step } as const
+    const kept = (waitMs?: number) => transition(running, { ...change, waitMs }, now)?.steps
+    expect(kept()).toEqual([step])
+    expect(kept(70)).toEqual([{ ...step, until: now + 70 }])
+  })
+
+  test('keeps what it was last said to have used, and how much of it is done', () => {
+    const used = { bytes: 1, audioSeconds: 2, processorSeconds: 3 }
+    const lease = { owner: 'w', token: 1, nonce: 'n', until: now, used }
+    const change = { kind: 'heartbeat', token: 1, nonce: 'n', leaseMs: 1000, progress: 0.5, stage: null } as const
+    const beat = transition(sampleJob({ status: 'STARTED', token: 1, lease }), change, now)
+    expect(beat).toMatchObject({ progress: 0.5, lease: { until: now + 1000, used } })
+    const parsed = (keptProgress?: number) => jobRecordSchema.safeParse({ ...job, keptProgress }).data?.keptProgress
+    expect([-0.1, 0, 0.5, 1, 1.1, undefined].map(parsed)).toEqual([undefined, 0, 0.5, 1, undefined, 0])
+  })
+
+  test('of a lost worker is queued again with what it has used, unless it was canceled', () => {
+    const used = { bytes: 1, audioSeconds: 2, processorSeconds: 3 }
+    const lease = { owner: 'w', token: 1, nonce: 'n', until: now - 1, used }
+    const lost = (fields: Partial<JobRecord> = {}) =>
+      transition(
+        sampleJob({ status: 'STARTED', startedAt: 1, processorSeconds: 4, lease, ...fields }),
+        { kind: 'release', lapsedBefore: now },
+        now,
+      )
+    expect(lost()).toMatchObject({ status: 'QUEUED', lease: null, processorSeconds: 7 })
+    expect(lost({ lease: { ...lease, used: undefined } })).toMatchObject({ processorSeconds: 4 })
+    expect([lost({ cancelRequested: true }), lost({ deleted: true })]).toEqual([undefined, undefined])
   })
 })
 

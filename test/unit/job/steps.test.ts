@@ -10,6 +10,7 @@ import {
   maxValueCharacters,
   type StepRecord,
   stepRecordSchema,
+  stepStateSchema,
   wakeTime,
   withEvent,
   withStep,
@@ -35,6 +36,12 @@ function step(name: string, fields: Partial<StepRecord> = {}): StepRecord {
 }
 const waiting = (name: string, until: number | null) =>
   step(name, { state: 'waiting', endedAt: null, until, value: undefined })
+
+test('the state of a step lacks what it returned', () => {
+  const made = step('make', { value: 'secret', valueKey: 'key', files: { song: { key: 'k', bytes: 1 } } })
+  const { value: _value, valueKey: _key, files: _files, ...state } = made
+  expect(stepStateSchema.parse(made)).toEqual(state)
+})
 
 test('the bounds of steps are those that documents and stores know', () => {
   const bounds = [maxSteps, maxStepFiles, maxValueCharacters, maxRecordedCharacters, maxEventCharacters]
