@@ -104,6 +104,12 @@ describe('the order of claims', () => {
     expect(taken(order, 7)).toBe(all.join(''))
   })
 
+  test('lists the items of an application by time, however many of one workflow come first', () => {
+    const { order } = orderOf(['a', 1], ['b', 2], ['c', 3], ['d', 4, { workflow: 'v' }])
+    expect(order.upcoming(100, 2)).toEqual(['a', 'b'])
+    expect(order.upcoming(100, 4)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
   test('counts what waits by workflow and pool, with the time of the first', () => {
     const { order } = orderOf(
       ['1', 3],

@@ -9,6 +9,7 @@ import { mergedBacklog } from '../../src/adapters/stores/shared/merged-backlog.j
 import { copyOfPlain, plainCopy } from '../../src/adapters/stores/shared/plain-copy.js'
 import { repeatable } from '../../src/adapters/stores/shared/repeatable.js'
 import { begunOf, RunningLanes } from '../../src/adapters/stores/shared/running-lanes.js'
+import { ruleOfRow } from '../../src/adapters/stores/shared/rule-of-row.js'
 import { UnreadableRows } from '../../src/adapters/stores/shared/unreadable-rows.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { type LedgerEntry, ledgerEntry } from '../../src/core/engine/job/ledger.js'
@@ -346,6 +347,15 @@ test('a copy of a plain value shares nothing with it, at any depth', () => {
   for (const [index, part] of parts(copy).entries()) expect(part).not.toBe(parts(original)[index])
   expect(Object.getPrototypeOf(copy)).toBe(Object.prototype)
   expect(copyOfPlain(undefined)).toBeUndefined()
+})
+
+test('a rule is read from the row of a table, whose numbers may be texts', () => {
+  const target = { kind: 'workflow', id: 'w' }
+  expect(ruleOfRow('workflow', 'w', 'open', '3')).toEqual({ target, state: 'open', maxRunning: 3 })
+  expect(ruleOfRow('workflow', 'w', 'paused', null)).toEqual({ target, state: 'paused', maxRunning: null })
+  const ofAll = { target: { kind: 'deployment' }, state: 'open', maxRunning: 1 }
+  expect(ruleOfRow('deployment', '', 'open', 1)).toEqual(ofAll)
+  expect(() => ruleOfRow('planet', 'w', 'open', null)).toThrow()
 })
 
 describe('rows that this version cannot read', () => {

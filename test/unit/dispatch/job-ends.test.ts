@@ -99,7 +99,7 @@ test.each([
 ])('a deletion ends a job that is metered (%s) with what it has used', async (metered, usage) => {
   const { ends, jobs, id } = await ending({ metered }, { isClaimed: true })
   const change = { kind: 'heartbeat', token: 1, nonce: 'n', leaseMs: 60_000, progress: 0, stage: null } as const
-  await jobs.apply(id, { ...change, used: { bytes: 7 } })
+  await jobs.apply(id, { ...change, used: { bytes: 7, audioSeconds: 0, processorSeconds: 0 } })
   const applied = vi.spyOn(jobs, 'apply')
   await ends.delete(id, {})
   expect(applied.mock.calls[0]?.[1]).toMatchObject({ kind: 'cancel', force: true, usage })

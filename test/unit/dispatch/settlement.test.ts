@@ -126,7 +126,7 @@ test('a suspended job without a history waits until it is due', async () => {
   expect(calls.at(-1)).toEqual(['wake', true, { delayMs: 725 }])
 })
 
-test('a job that was queued again and is canceled ends here, with its message, unless it was claimed meanwhile', async () => {
+test('a canceled job that was queued again ends here, with its message, unless it was claimed meanwhile', async () => {
   const webhook = { url: 'https://receiver.example/', events: null }
   const { calls } = await settle(ofKind('requeue', { delayMs: 0 }), {
     status: 'QUEUED',

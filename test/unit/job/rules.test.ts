@@ -6,7 +6,7 @@ import { type Delivery, type JobRecord, jobRecordSchema } from '../../../src/cor
 import { admission, afterFailure, onTrial } from '../../../src/core/engine/job/receiver.js'
 import { isHeldBack, limitOfAll, rulesFor, type SchedulingRule } from '../../../src/core/engine/job/scheduling.js'
 import { folded } from '../../../src/core/engine/job/search-text.js'
-import { transition } from '../../../src/core/engine/job/transitions.js'
+import { type JobChange, transition } from '../../../src/core/engine/job/transitions.js'
 
 const now = 1_700_000_000_000
 
@@ -150,15 +150,13 @@ describe('a job', () => {
   })
 
   test('waits for a step by the clock of the store', () => {
-    const step = {
-      ...{ name: 'pause', version: '1', state: 'waiting' as const, startedAt: 1, endedAt: null, until: 2 },
-      ...{ attempts: 1, value: null, files: {}, error: null },
-    }
+    const times = { startedAt: 1, endedAt: null, until: 2 }
+    const step = { name: 'pause', version: '1', state: 'waiting', attempts: 1, value: null, files: {}, error: null }
     const running = sampleJob({ status: 'STARTED', token: 1, lease: { owner: 'w', token: 1, nonce: 'n', until: now } })
-    const change = { kind: 'step', token: 1, nonce: 'n', leaseMs: 1000, step } as const
-    const kept = (waitMs?: number) => transition(running, { ...change, waitMs }, now)?.steps
-    expect(kept()).toEqual([step])
-    expect(kept(70)).toEqual([{ ...step, until: now + 70 }])
+    const change = { kind: 'step', token: 1, nonce: 'n', leaseMs: 1000, step: { ...step, ...times } } as JobChange
+    const kept = (waitMs?: number) => transition(running, { ...change, waitMs } as JobChange, now)?.steps
+    expect(kept()).toEqual([{ ...step, ...times }])
+    expect(kept(70)).toEqual([{ ...step, ...times, until: now + 70 }])
   })
 
   test('keeps what it was last said to have used, and how much of it is done', () => {
