@@ -8,6 +8,7 @@ import { longestTimerMs, workflowPolicySchema } from './workflow/policy.js'
 import { defaultLogger, isLogger, type Logger, steadyLogger } from './ports/logger.js'
 import { isTracing, noTracing, steadyTracing, type Tracing } from './ports/tracing.js'
 import { checkInput, issueTexts } from './workflow/check-input.js'
+import { isWebhookSecret } from './webhooks/signature.js'
 
 const count = z.number().int().positive()
 const whole = z.number().int().nonnegative()
@@ -204,9 +205,9 @@ export const webhooksSchema = z.strictObject({
       'How long a receiver may fail. After five failures in a row it is tried with one message at a time, with ' +
         'pauses that grow from 1 minute to 2 hours; after this time it gets no messages until it is enabled.',
     ),
-
   secret: z
     .string()
+    .refine(isWebhookSecret, 'must be "whsec_" and the base64 of 24 to 64 bytes')
     .optional()
     .describe(
       'Used for applications without their own webhook secret: the secret of each is derived from it ' +
@@ -216,7 +217,10 @@ export const webhooksSchema = z.strictObject({
   retryDelaysMs: z
     .array(milliseconds)
     .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
-    .describe('Waits between the attempts to deliver a message: by default seven attempts over about 18 hours.'),
+    .describe(
+      'Waits between the attempts to deliver a message, which a sweep (`dispatch.sweepIntervalMs`) then repeats: by ' +
+        'default seven attempts over about 18 hours.',
+    ),
 })
 
 export const childOptionsSchema = z.strictObject({
