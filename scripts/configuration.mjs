@@ -201,7 +201,8 @@ export function configuration() {
       '`--config <file>`). The command line overrides the environment, which overrides the file; lists are ' +
       'combined. Options marked "..." take a list: separated by commas, or given several times. Paths are relative ' +
       'to the current folder. Wrong values are refused, and so are unknown names on the command line and in a file, ' +
-      'with the nearest name as a suggestion; unknown variables are ignored. A file in TypeScript needs Node 22.18 or newer, Bun or Deno. Only a file can set ' +
+      'with the nearest name as a suggestion; unknown variables are ignored. A file in TypeScript needs Node 22.18 ' +
+      'or newer, Bun or Deno. Only a file can set ' +
       Object.entries(fileSettings).map(settingNames).join(', and ') +
       ', each as in the tables above; use the same file on all nodes. Other options that the table below does not ' +
       'have can be set only in code.',
