@@ -86,7 +86,7 @@ const made = {
 }
 for (const { id, title, own } of resources) {
   const routes = own.map(({ method, path, operation }) => section(method, path, operation))
-  made[`docs/http/${id}.md`] = [...head(id, title, `the routes for ${title.toLowerCase()}`), ...routes]
+  made[`docs/http/${id}.md`] = [...head(id, title, `the routes under "${title}"`), ...routes]
 }
 made['docs/http/schemas.md'] = [
   ...head('schemas', 'Schemas', 'what requests and answers contain'),
