@@ -16,6 +16,8 @@ const loadedByPath = [
   'core/media/encode/encoder-thread',
   'core/media/pictures/audio-peaks-child',
   'core/models/session/network-thread',
+  'core/workflows/analysis/analyze-module',
+  'core/workflows/analysis/beat-network/analyze-beats-module',
   'core/workflows/loudness/loudness-module',
   'core/workflows/notes/notes-module',
   'core/workflows/practice/mix-module',
@@ -30,7 +32,6 @@ const entryPoints = [
     .map((path) => path.replace('./dist/', ''))
     .filter((path) => !path.startsWith('browser/')),
   ...loadedByPath.map((path) => `${path}.js`),
-  ...filesOf('core/workflows/analysis').filter((path) => path.endsWith('-module.js')),
 ]
 
 for (const name of readdirSync(join(root, 'dist')))
@@ -57,8 +58,4 @@ const shared = join(root, 'dist/core/shared')
 for (const name of readdirSync(shared).filter((file) => /^(mpeg-ts-packets|onnxruntime-web)-/.test(file))) {
   const { code } = await transform(readFileSync(join(shared, name), 'utf8'), { minify: true, format: 'esm' })
   writeFileSync(join(shared, name), code)
-}
-
-function filesOf(folder) {
-  return readdirSync(join(root, 'build', folder)).map((name) => `${folder}/${name}`)
 }

@@ -10,7 +10,8 @@ This page is generated from the help texts by \`scripts/command-line.mjs\`. Afte
 commands with \`npx stemwork\`; in a checkout, with
 \`node dist/cli/main.js\`.
 
-The exit status is 0 on success, 1 if something failed, 2 for wrong usage, 130 after Ctrl-C and 143 after SIGTERM.
+The exit status is 0 on success, 1 if something failed, 2 for wrong usage, 130 after Ctrl-C and 143 after SIGTERM;
+\`serve\`, \`dev\` and \`worker\`, which run until then, end with 0.
 Results go to stdout; progress
 and messages go to stderr.`)
 

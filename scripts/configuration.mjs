@@ -46,7 +46,7 @@ const bounds = [
   ['`params` of a job', 'handler', 'limits.paramsBytes', 'bytes'],
   ['`name`, `batchName` and `Idempotency-Key`', undefined, '255 characters'],
   ['`metadata`', undefined, '50 keys of 40 characters, values of 500'],
-  ['`inputUrl` and other addresses', undefined, '8,192 characters'],
+  ['`inputUrl` of the included workflows, and other addresses', undefined, '8,192 characters'],
   ['`copyResultsTo`', undefined, '32 outputs, 32,768 characters as JSON'],
   ['Issues listed in an error', undefined, '20, of 300 characters each'],
   ['Members and values of a JSON body', undefined, 'as many as fit into `limits.paramsBytes`, plus 256'],
@@ -200,8 +200,9 @@ export function configuration() {
       'from the environment and from `stemwork.config.ts`, `.mjs`, `.js` or `.json` in the current folder (or ' +
       '`--config <file>`). The command line overrides the environment, which overrides the file; lists are ' +
       'combined. Options marked "..." take a list: separated by commas, or given several times. Paths are relative ' +
-      'to the current folder. A wrong name or value is refused, with the nearest name as a suggestion. A file in ' +
-      'TypeScript needs Node 22.18 or newer, Bun or Deno. Only a file can set ' +
+      'to the current folder. Wrong values are refused, and so are unknown names on the command line and in a file, ' +
+      'with the nearest name as a suggestion; unknown variables are ignored. A file in TypeScript needs Node 22.18 ' +
+      'or newer, Bun or Deno. Only a file can set ' +
       Object.entries(fileSettings).map(settingNames).join(', and ') +
       ', each as in the tables above; use the same file on all nodes. Other options that the table below does not ' +
       'have can be set only in code.',

@@ -25,7 +25,7 @@ usual flow; [Embedding](embedding.md#a-client) describes a client for browsers a
   begin with \`https://\`; over http it reports success but downloads
   nothing. So serve over https, and behind a proxy set \`publicUrl\` (\`--public-url\`) or \`trustProxy\`.
 - **Limits** are listed in [Security](security.md#bounds). A 429 response has \`Retry-After\`; responses to
-  requests with a key or a signed link have \`RateLimit\` headers.
+  requests with a key, and to downloads by a signed link, have \`RateLimit\` headers.
 - **Webhooks** follow [Standard Webhooks](https://www.standardwebhooks.com): \`webhook-id\`, \`webhook-timestamp\` and
   \`webhook-signature\`, body
   \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, up to seven attempts over about
@@ -86,7 +86,7 @@ const made = {
 }
 for (const { id, title, own } of resources) {
   const routes = own.map(({ method, path, operation }) => section(method, path, operation))
-  made[`docs/http/${id}.md`] = [...head(id, title, `the routes for ${title.toLowerCase()}`), ...routes]
+  made[`docs/http/${id}.md`] = [...head(id, title, `the routes under "${title}"`), ...routes]
 }
 made['docs/http/schemas.md'] = [
   ...head('schemas', 'Schemas', 'what requests and answers contain'),

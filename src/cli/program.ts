@@ -52,7 +52,7 @@ export async function runCommandLine([name, ...rest]: readonly string[], termina
       return exitStatus.usage
     }
     terminal.stderr.write(`${styled(terminal.stderr, 'red', 'stemwork:')} ${failureText(error)}\n`)
-    return exitStatus.failed
+    return StemworkError.is(error) && error.code === 'INVALID_OPTIONS' ? exitStatus.usage : exitStatus.failed
   }
 }
 

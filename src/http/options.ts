@@ -97,8 +97,8 @@ export const handlerOptionsSchema = z.strictObject({
     .optional()
     .describe(
       'Application for requests without a key. Use it only if nobody else can reach the service. On a loopback ' +
-        'address, `serve` then refuses host names except localhost and that of `publicUrl`, which web pages can ' +
-        'make lead there; with `trustProxy`, the proxy has to.',
+        'address, `serve` then refuses all host names but localhost and that of `publicUrl`, because web pages can ' +
+        'make other names lead there; with `trustProxy`, the proxy has to.',
     ),
   links: z
     .strictObject({

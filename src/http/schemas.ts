@@ -130,7 +130,7 @@ export const jobViewSchema = z
         'Why a waiting job does not start, besides the jobs before it: its time has not come, its last attempt ' +
           'failed and the next one is due later (`retryAt`), an operator has paused such jobs, no worker ' +
           'takes them, or it gave way to a job of another application and continues later. ' +
-          'Only in the response of `GET /job/{id}`.',
+          'Only in the response of `GET /job/{id}` and in events.',
       ),
   })
   .meta({ id: 'Job' })

@@ -34,7 +34,7 @@ export interface WorkflowRun {
   /** The files by output. */
   outputs: Record<string, Buffer>
   steps: Pick<KeptStep, 'name' | 'state' | 'attempts' | 'error'>[]
-  /** Attempts at the job. Continuing after a wait is not a new attempt. */
+  /** Attempts since a step was last finished. Continuing after a wait is not a new attempt. */
   attempts: number
   /** Simulated time that passed in waits and retries, in milliseconds. */
   waitedMs: number
@@ -50,7 +50,7 @@ export interface WorkflowRun {
  *   events: { approval: { by: 'Ann' } },
  *   failures: { cut: ['kill', new Error('disk full')] },
  * })
- * expect(run).toMatchObject({ status: 'SUCCEEDED', attempts: 3 })
+ * expect(run).toMatchObject({ status: 'SUCCEEDED', details: { approval: { by: 'Ann' } } })
  * @throws StemworkError `INVALID_PARAMS` if the workflow would refuse the job
  */
 export async function runWorkflow(workflow: Workflow, options: RunWorkflowOptions = {}): Promise<WorkflowRun> {

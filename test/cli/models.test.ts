@@ -179,7 +179,7 @@ describe('stemwork models', () => {
 
   it('lists the known models if a model is unknown', async () => {
     expect(await command(['models', 'info', 'nonsense'])).toMatchObject({
-      status: 1,
+      status: 2,
       stderr: expect.stringContaining('htdemucs'),
     })
   })

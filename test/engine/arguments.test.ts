@@ -35,6 +35,7 @@ describe('createEngine refuses', () => {
     ['a lease beyond them', { dispatch: { leaseMs: 2 ** 31 } }, 'leaseMs: must be at most'],
     ['a download beyond them', { inputs: { totalMs: 2 ** 31 } }, 'totalMs: must be at most'],
     ['a webhook beyond them', { webhooks: { timeoutMs: 2 ** 31 } }, 'webhooks.timeoutMs: must be at most'],
+    ['a webhook secret of another form', { webhooks: { secret: 'a-secret' } }, 'A webhook secret must be "whsec_"'],
     ['variables of a child that are no texts', { child: { environment: { A: 1 } } }, 'environment'],
     [
       'a set-up of children for a runner that is given',

@@ -64,7 +64,7 @@ export const treatments: Record<string, Treatment> = {
     after: "const { readdir } = await import('node:fs/promises')\nconsole.log((await readdir('.')).join(' '))",
     prints: /accompaniments\.wav.* vocals\.wav/,
   },
-  'docs/usage.md: A meter of Stripe': {
+  'docs/usage.md: A Stripe meter': {
     before: [
       "import { defineWorkflow } from 'stemwork'",
       "import { createTestEngine, waitForJob } from 'stemwork/testing'",

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import Database from 'libsql'
-import { afterAll, afterEach, beforeAll, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type SqliteStores, sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { command } from '../cli/stemwork.js'
 import { expectToTeach, type Mistake } from './table.js'
@@ -12,6 +12,8 @@ import { temporaryFolder } from '../temporary-folder.js'
 /** Typical typing mistakes of newcomers. `PORT` is taken; nothing listens on port 1. */
 interface CommandMistake extends Mistake {
   words: string
+  /** What it ends with, if that is told. */
+  status?: number
   env?: Record<string, string>
 }
 
@@ -54,6 +56,7 @@ const mistakes: CommandMistake[] = [
     what: 'two services on one store',
     words: 'serve --port 0 --store sqlite:held.db --blobs file:b',
     says: [/held\.db is in use: by another process.*such as Postgres/],
+    status: 1,
   },
   {
     what: 'blobs without a scheme',
@@ -101,6 +104,7 @@ const mistakes: CommandMistake[] = [
     words: 'serve --port 0',
     env: { STEMWORK_LINK_SECRET: 'short' },
     says: [/secret in STEMWORK_LINK_SECRET must have at least 32 characters, not 5/],
+    status: 2,
   },
   {
     what: 'short old link secret',
@@ -108,13 +112,14 @@ const mistakes: CommandMistake[] = [
     env: { STEMWORK_LINK_SECRET: `${'x'.repeat(32)},old` },
     says: [/Each secret in STEMWORK_LINK_SECRET must have at least 32 characters, not 3/],
   },
-  { what: 'short key', words: 'serve --api-keys abc', says: [/must have 16 to 512 characters/] },
+  { what: 'short key', words: 'serve --api-keys abc', says: [/must have 16 to 512 characters/], status: 2 },
   { what: 'address without https', words: 'serve --public-url x.org', says: [/like https:\/\/.*not "x\.org"/] },
   {
     what: 'wrong webhook secret',
     words: 'serve --port 0',
     env: { STEMWORK_WEBHOOK_SECRET: 'abc' },
     says: [/"whsec_"/],
+    status: 2,
   },
   {
     what: 'wrong switch',
@@ -128,7 +133,12 @@ const mistakes: CommandMistake[] = [
   { what: 'import missing', words: `${serve} import.mjs`, says: [/Cannot find package 'lodahs'.*import\.mjs/] },
   { what: 'file that throws', words: `${serve} throws.mjs`, says: [/throws\.mjs could not.*THING is missing.*:1/] },
   { what: 'no workflow in it', words: `${serve} other.mjs`, says: [/default export of other\.mjs.*defineWorkflow/] },
-  { what: 'model misspelt', words: 'separate text.mp3 --model htdemux', says: [/no model "htdemux".*htdemucs/] },
+  {
+    what: 'model misspelt',
+    words: 'separate text.mp3 --model htdemux',
+    says: [/no model "htdemux".*htdemucs/],
+    status: 2,
+  },
   { what: 'model not pulled', words: 'separate text.mp3 --model scnet', says: [/stemwork models pull scnet/] },
   {
     what: 'path without a model',
@@ -175,13 +185,14 @@ afterAll(async () => {
 })
 afterEach(() => void vi.unstubAllEnvs())
 
-test.each(mistakes)('$what: stemwork $words', async ({ words, env, ...mistake }) => {
+test.each(mistakes)('$what: stemwork $words', async ({ words, env, status: expected, ...mistake }) => {
   const { port } = taken.address() as { port: number }
   const args = words.replace('PORT', String(port)).split(' ')
   const surroundings = { STEMWORK_MODELS: join(folder, 'models'), STEMWORK_LINK_SECRET: '', NO_COLOR: '1', ...env }
   for (const [name, value] of Object.entries(surroundings)) vi.stubEnv(name, value)
   const { status, stderr } = await command(args, folder)
   if (status === 0) throw new Error(`No mistake: ${stderr}`)
+  expect(status, stderr).toBe(expected ?? status)
   // Earlier output may say that the workflows are ready.
   expectToTeach(mistake, /^stemwork: [^]*/m.exec(stderr)?.[0] ?? stderr)
 })

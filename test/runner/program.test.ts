@@ -149,8 +149,8 @@ describe('a program', () => {
     expect(await readFile(join(directory, 'text'), 'utf8')).toBe('hello')
   })
 
-  test('may end its last line by its own end', async () => {
-    const code = `process.stdout.write('{"badInput":"It is silent."}'); process.exitCode = 1`
+  test('may end its last line by its own end, and report a bad file with any exit code', async () => {
+    const code = `process.stdout.write('{"badInput":"It is silent."}')`
     const ended = rejection(node(code, { protocol: 'stemwork' }).run(contextOf()))
     expect(await ended).toMatchObject({ code: 'BAD_INPUT', message: 'It is silent.' })
     const context = contextOf()

@@ -19,7 +19,7 @@ export const command: Command = {
     label: valued('text', 'With create: what the key is for.'),
     'overlap-hours': valued(
       'n',
-      'With rotate and webhook-secret: how many more hours the old key or secret works. Default: 24.',
+      'With rotate and webhook-secret: for how many hours the old key or secret still works. Default: 24.',
     ),
     'secret-file': valued(
       'file',
@@ -112,14 +112,14 @@ const perform = {
     return [
       { secret, app: known.id },
       `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. ` +
-        `The old one also signs for ${hours} more hours.)`,
+        `For another ${hours} h, the old one also signs.)`,
     ]
   },
   async rotate({ store, keyId, hours }) {
     const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * hourMs })
     return [
       { key, id: record.id },
-      `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} more hours.)`,
+      `${key}\n(id ${record.id}; it is shown only this once. The old key works for another ${hours} h.)`,
     ]
   },
   async revoke({ store, keyId }) {

@@ -14,8 +14,8 @@ export const command: Command = {
   description: 'Writes the notes of a song, or of a stem, as a MIDI file.',
   positionals: { min: 1, max: 2 },
   options: {
-    onset: valued('0..1', 'How clearly a note must begin; lower finds more. Default: 0.5.'),
-    frame: valued('0..1', 'How clearly it must sound to go on. Default: 0.3.'),
+    onset: valued('0.05..0.95', 'How clearly a note must begin; lower finds more. Default: 0.5.'),
+    frame: valued('0.05..0.95', 'How clearly it must sound to go on. Default: 0.3.'),
     shortest: valued('ms', 'Leave out shorter notes. Default: 127.7.'),
     'min-frequency': valued('Hz', 'Leave out lower notes.'),
     'max-frequency': valued('Hz', 'Leave out notes of this frequency and above.'),

@@ -2,7 +2,7 @@ import { mkdir, open, rename, stat } from 'node:fs/promises'
 import { getPriority } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { invalidOptions, StemworkError } from '../../core/engine/errors.js'
+import { StemworkError } from '../../core/engine/errors.js'
 import { makeProcessFolder, removeDeadFolders } from '../../core/engine/dispatch/attempt/process-folder.js'
 import { silentLogger } from '../../core/engine/ports/logger.js'
 import type { Runner, WorkResult } from '../../core/engine/ports/runner.js'
@@ -51,7 +51,8 @@ export async function separateBatch(request: BatchRequest, json: boolean, termin
   await makeFolder(request.folder)
   const lock = await takeLock(join(ownFolder, 'lock'))
   if (!lock) {
-    throw invalidOptions(`Another run is writing to ${request.folder}. Wait until it ends, or choose another folder.`)
+    const message = `Another run is writing to ${request.folder}. Wait until it ends, or choose another folder.`
+    throw new StemworkError('CONFLICT', message)
   }
   let batch: Batch | undefined
   try {

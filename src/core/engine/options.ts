@@ -53,7 +53,7 @@ export const retentionSchema = z.strictObject({
   resultsMs: milliseconds.default(72 * hours).describe('How long result files are kept after the end of the job.'),
   unusedUploadsMs: milliseconds
     .default(24 * hours)
-    .describe('How long an upload is kept that no open or failed job needs, also after its job has succeeded.'),
+    .describe('How long an upload is kept that no open or failed job needs, such as that of a succeeded job.'),
   orphansMs: milliseconds
     .default(1 * hours)
     .describe(
@@ -69,14 +69,14 @@ export const retentionSchema = z.strictObject({
   jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
   usageMs: milliseconds
     .default(400 * days)
-    .describe('How long the ledger keeps what the ended jobs of a day (UTC) used, beyond the jobs themselves.'),
+    .describe('How long the ledger keeps the usage of a day (UTC), even after its jobs have been deleted.'),
 })
 
 export const dispatchSchema = z.strictObject({
   concurrency: count
     .default(1)
     .describe(
-      'Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.',
+      'Jobs that this process runs at a time. One separation uses all cores but one, so a second one rarely helps.',
     ),
   labels: z
     .array(labelSchema)
@@ -112,8 +112,8 @@ export const dispatchSchema = z.strictObject({
   maxShutdownRequeues: whole
     .default(20)
     .describe(
-      'Ends of a run that do not count as an attempt: graceful shutdowns, downloads that made room for others, and ' +
-        'full disks. The wait after one of the last two grows as between attempts.',
+      'How many runs may end without counting as an attempt, because of a graceful shutdown, a download that made ' +
+        'room for others, or a full disk. After the last two, the waits grow as between attempts.',
     ),
   storageOutageMs: milliseconds
     .default(30 * minutes)
@@ -204,7 +204,6 @@ export const webhooksSchema = z.strictObject({
       'How long a receiver may fail. After five failures in a row it is tried with one message at a time, with ' +
         'pauses that grow from 1 minute to 2 hours; after this time it gets no messages until it is enabled.',
     ),
-
   secret: z
     .string()
     .optional()
@@ -216,7 +215,10 @@ export const webhooksSchema = z.strictObject({
   retryDelaysMs: z
     .array(milliseconds)
     .default([5 * seconds, 5 * minutes, 30 * minutes, 2 * hours, 5 * hours, 10 * hours])
-    .describe('Waits between the attempts to deliver a message: by default seven attempts over about 18 hours.'),
+    .describe(
+      'Waits between the attempts to deliver a message, which a sweep (`dispatch.sweepIntervalMs`) then repeats: by ' +
+        'default seven attempts over about 18 hours.',
+    ),
 })
 
 export const childOptionsSchema = z.strictObject({
@@ -225,7 +227,7 @@ export const childOptionsSchema = z.strictObject({
     .default({})
     .describe(
       'Environment variables for the child processes, in addition to the few that they inherit (`PATH`, ' +
-        '`STEMWORK_*`, ...). They inherit no others.',
+        '`STEMWORK_*` except secrets, keys and addresses, ...). They inherit no others.',
     ),
   nodeArguments: z
     .array(z.string())

@@ -74,15 +74,17 @@ async function partOf(
     const message = `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`
     throw new Problem('RANGE_NOT_SATISFIABLE', message, { headers: { 'retry-after': '1' } })
   }
-  headers['content-range'] = `bytes ${start}-${end}/*`
+  // Peaks are a part, what there is so far, even for a request without a range.
+  const status = call.request.headers.has('range') ? 206 : 200
+  if (status === 206) headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)
-  if (call.request.method === 'HEAD') return empty(206, headers)
+  if (call.request.method === 'HEAD') return empty(status, headers)
   const { downloads, options, turns } = call.service
   const app = call.caller.id
   try {
     const slot = downloads.take(app)
     const source = paced(turns, app, result.part(start, end))
-    return { status: 206, headers, body: { source, idleMs: options.limits.idleMs, slot } }
+    return { status, headers, body: { source, idleMs: options.limits.idleMs, slot } }
   } catch (error) {
     await result.close()
     throw error

@@ -65,7 +65,9 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
   if (response.status >= 400) {
     // Clients that keep sending would not see the answer.
     await call.body.discard(options.limits.discardBytes)
-    throw protocolProblem(response.status, headers, refusal, await response.text())
+    // The library calls another version a malformed header.
+    const status = call.request.headers.get('tus-resumable') === '1.0.0' ? response.status : 412
+    throw protocolProblem(status, headers, refusal, await response.text())
   }
   if (usedId !== undefined && response.status < 300 && (isNew || call.request.method === 'HEAD')) {
     const { inputSeconds: seconds } = options.links

@@ -150,6 +150,12 @@ describe('a result that grows', () => {
     const all = await client.growingPeaks(id, 'song')
     expect([all.contentType, all.fileName]).toEqual(['application/octet-stream', 'song.dat'])
     expect(await (await all.blob()).text()).toBe('head of the peaks')
+    const plain = await service.api(`/job/${id}/growing/song/peaks`)
+    expect([plain.status, plain.headers.get('content-range'), await plain.text()]).toEqual([
+      200,
+      null,
+      'head of the peaks',
+    ])
     const rest = await client.growingPeaks(id, 'song', { range: { start: 12 } })
     expect(await (await rest.blob()).text()).toBe('peaks')
     growing.end()

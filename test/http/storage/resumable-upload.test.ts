@@ -391,8 +391,12 @@ describe('an upload that can be resumed', () => {
     const longer = tus(service, 'POST', { headers: { 'upload-length': '3' }, body: 'four' })
     expect(await refused(longer)).toEqual([413, 'TOO_LARGE', expect.stringMatching(/^More bytes came than .*left/)])
     const notTus = expect.stringMatching(/^The request is not one of tus 1\.0: .*[^.]\. Use a client of /)
-    const versionless = tus(service, 'PATCH', { url, headers: { 'tus-resumable': '' } })
-    expect(await refused(versionless)).toEqual([412, 'PRECONDITION_FAILED', notTus])
+    for (const version of ['', '0.2.2'])
+      expect(await refused(tus(service, 'PATCH', { url, headers: { 'tus-resumable': version } }))).toEqual([
+        412,
+        'PRECONDITION_FAILED',
+        notTus,
+      ])
     // Headers of extensions that the service does not offer.
     const deferred = { 'upload-defer-length': '1' }
     for (const headers of [deferred, { 'upload-concat': 'partial', 'upload-length': '1' }])

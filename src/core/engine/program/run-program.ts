@@ -73,7 +73,8 @@ export async function runProgram(
     signal.throwIfAborted()
     if (unread) throw unread.error
     if (isLate) throw tookTooLong(needed, settings.timeoutMs ?? 0)
-    if (ending?.exitCode !== 0) throw messages?.failure ?? failureOf(needed, ending, texts.stderr(), settings)
+    if (messages?.failure) throw messages.failure
+    if (ending?.exitCode !== 0) throw failureOf(needed, ending, texts.stderr(), settings)
     return { stdout: texts.stdout() }
   } finally {
     clearTimeout(timer)

@@ -3,6 +3,7 @@ import type { JobStore } from '../ports/job-store.js'
 import { Lanes } from './lanes.js'
 import { jittered, type Message, outcomeOf, type PostPorts, postMessage } from './post-message.js'
 import { receiverBreakers } from './receivers.js'
+import { secretKey } from './signature.js'
 import type { SharedParts } from '../engine-parts.js'
 
 interface SenderPorts extends PostPorts, Pick<SharedParts, 'applications' | 'events'> {
@@ -23,8 +24,14 @@ const againAfterMs = 5000
 
 export type MessageSender = ReturnType<typeof messageSender>
 
-/** Sends webhook messages of jobs and batches, one attempt at a time, within lanes and circuit breakers. */
+/**
+ * Sends webhook messages of jobs and batches, one attempt at a time, within lanes and circuit breakers.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for a service's secret of another form
+ */
 export function messageSender(ports: SenderPorts, post = postMessage) {
+  const { secret } = ports.options.webhooks
+  if (secret !== undefined) secretKey(secret)
   const lanes = new Lanes(ports.options.webhooks)
   const receivers = receiverBreakers({ ...ports, documents: ports.jobs.documents })
   const closed = new AbortController()

@@ -40,7 +40,10 @@ export function defineAnalyze(
   if (beats !== undefined && (typeof beats !== 'string' || beats === ''))
     throw invalidOptions(`Workflow ${id}: beats: expected the name of a model.`)
   const checked = { ...checkedSettings(id, others), ...(beats === undefined ? {} : { beats }) }
-  const file = beats === undefined ? 'analyze-module.js' : 'beat-network/analyze-beats-module.js'
+  const url =
+    beats === undefined
+      ? scriptFile('core/workflows/analysis/analyze-module.js')
+      : scriptFile('core/workflows/analysis/beat-network/analyze-beats-module.js')
   const params: z.ZodType<AnalyzeParams> = z.strictObject({
     inputUrl: inputUrlParam(checked.decoders),
     peaks: flag(false, 'Peaks for players', 'Also measures the peaks of the waveform, for players (JSON).'),
@@ -62,6 +65,6 @@ export function defineAnalyze(
       sections: labels ? { fileName: 'analysis.sections.txt', contentType: 'text/plain' } : undefined,
     }),
     stages: [{ name: 'analyze', run: work(checked) }],
-    module: { url: scriptFile(`core/workflows/analysis/${file}`), settings: checked },
+    module: { url, settings: checked },
   })
 }
