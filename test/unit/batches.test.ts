@@ -235,12 +235,15 @@ describe('the state of a batch', () => {
   })
 
   test('has no times for jobs that were submitted one by one with its name', async () => {
-    const { jobs, status, look, all } = batches()
+    const { jobs, status, look, all, run } = batches()
     await jobs.create(sampleJob({ app: 'a', batchName: 'b' }))
     expect(await status()).toMatchObject({ total: 1, progress: 0, createdAt: null, endedAt: null })
     await look()
     await all.reopen({ app: 'a', batchName: 'b' })
     expect(await status()).toMatchObject({ total: 1, createdAt: null, endedAt: null })
+    await run()
+    await look()
+    expect(await status()).toMatchObject({ total: 1, progress: 1, createdAt: null, endedAt: null })
   })
 
   test('has the progress of its one running job', async () => {
