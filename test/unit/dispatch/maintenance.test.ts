@@ -1,11 +1,11 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { engineMaintenance } from '../../../src/core/engine/dispatch/maintenance.js'
 import { gate, recordingLogger } from '../../engine/harness.js'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-const swept = { deleted: 1, expired: 2, missed: 3, purged: 4 }
+let swept = { deleted: 1, expired: 2, missed: 3, purged: 4 }
 const sweptFiles = { uploads: 5, orphans: 6 }
 
 /** Maintenance every second, of parts that only record their calls. */
@@ -64,6 +64,27 @@ test('begins at once, and sweeps at each interval, all files at each twentieth',
   await vi.advanceTimersByTimeAsync(40_000)
   expect(taken()).toEqual([])
 })
+
+test.each(['deleted', 'expired', 'purged'])(
+  'sweeps again at once while as many jobs as it can were %s',
+  async (reason) => {
+    const { maintenance, taken, work } = maintained()
+    const few = swept
+    onTestFinished(() => void (swept = few))
+    let sweeps = 0
+    work.sweep = async () => void (swept = ++sweeps < 3 ? { ...few, [reason]: 100 } : few)
+    maintenance.start()
+    await vi.advanceTimersByTimeAsync(999)
+    expect(taken().filter((call) => call === 'sweep')).toHaveLength(3)
+    // Not once it was stopped.
+    work.sweep = async () => {
+      swept = { ...few, [reason]: 100 }
+      maintenance.stop()
+    }
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(taken().filter((call) => call === 'sweep')).toHaveLength(1)
+  },
+)
 
 test('looks for jobs while another node has the turn to sweep, and sends webhooks while it finds some', async () => {
   const { maintenance, taken, work, turn } = maintained()

@@ -3,7 +3,7 @@ import { clockProblem } from '../store-clock.js'
 import type { Outbox } from '../webhooks/outbox.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './sweep/file-sweep.js'
-import type { Sweep, SweepReport } from './sweep/sweep.js'
+import { mostPerSweep, type Sweep, type SweepReport } from './sweep/sweep.js'
 import type { sweepTurn } from './sweep/sweep-turn.js'
 import { roundMsPerWorker, type WorkerRegistry } from '../workers/worker-registry.js'
 import { longestTimerMs } from '../workflow/policy.js'
@@ -137,8 +137,15 @@ export function engineMaintenance(parts: MaintainedParts) {
   }
 
   function beginSweep(): void {
-    sweeping ??= unlessClockIsWrong(() => sweep.run()).finally(() => (sweeping = undefined))
+    sweeping ??= unlessClockIsWrong(sweepAll).finally(() => (sweeping = undefined))
     sendWebhooksSoon()
+  }
+
+  async function sweepAll(): Promise<void> {
+    for (let most = mostPerSweep; most >= mostPerSweep && isStarted;) {
+      const { deleted, expired, purged } = await sweep.run()
+      most = Math.max(deleted, expired, purged)
+    }
   }
 
   /** Separate from the sweep, which must not wait: many files take minutes. */

@@ -29,7 +29,8 @@ export interface SweepReport {
 
 type SweepReason = 'deleted' | 'expired' | 'overdue' | 'abandoned'
 
-const batch = 100
+/** Most jobs that one sweep handles for one reason; if there may be more, the next sweep follows at once. */
+export const mostPerSweep = 100
 /** When failures of a step have taken this long, a store is probably unavailable: the next sweep does the rest. */
 const mostLostMs = 30_000
 /** Tolerance for jobs that were created after the clock was read. */
@@ -65,7 +66,7 @@ export function jobSweep(ports: SweepPorts) {
     await step('lapsed', releaseLapsed)
     await step('ahead', hastenAhead)
     const purged = await step('purged', purgeOldJobs)
-    await step('documents', () => jobs.documents.removeExpired(batch))
+    await step('documents', () => jobs.documents.removeExpired(mostPerSweep))
     if (round++ % ledgerRounds === 0) await step('usage', tidyLedger)
     return { deleted, expired, missed, purged }
   }
@@ -88,7 +89,7 @@ export function jobSweep(ports: SweepPorts) {
   function each(reason: SweepReason, work: (job: JobRecord) => Promise<boolean | void>): Promise<number> {
     return step(reason, async () => {
       const failed = failures[reason]
-      const due = await jobs.due(reason, batch + failed.size)
+      const due = await jobs.due(reason, mostPerSweep + failed.size)
       const fresh = due.filter(({ id }) => !failed.has(id))
       const again = due.filter(({ id }) => failed.has(id))
       failed.clear()
@@ -122,7 +123,7 @@ export function jobSweep(ports: SweepPorts) {
       return (await endUnheld(due)) !== undefined
     })
     // A deadline is a promise, so the remaining jobs do not wait for the next sweep.
-    return ended < batch ? ended : ended + (await endUnheldJobs(reason))
+    return ended < mostPerSweep ? ended : ended + (await endUnheldJobs(reason))
   }
 
   /** Ends a job without a worker, if it was canceled or missed its deadline. `undefined`: it continues or has ended. */
@@ -145,7 +146,7 @@ export function jobSweep(ports: SweepPorts) {
    * worker that is only disconnected has given up, too.
    */
   async function releaseLapsed(): Promise<void> {
-    const lapsed = await jobs.due('lapsed', batch)
+    const lapsed = await jobs.due('lapsed', mostPerSweep)
     if (lapsed.length === 0) return
     const outageAgo = (await clock.time()) - options.dispatch.storageOutageMs
     const lapsedBefore = Math.min(outageAgo, await contact.lapsedBefore())
@@ -177,7 +178,7 @@ export function jobSweep(ports: SweepPorts) {
 
   async function purgeOldJobs(): Promise<number> {
     const endedBefore = (await clock.time()) - options.retention.jobsMs
-    const purged = await jobs.purge({ endedBefore, limit: batch })
+    const purged = await jobs.purge({ endedBefore, limit: mostPerSweep })
     return purged.length
   }
 }
