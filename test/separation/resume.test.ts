@@ -34,6 +34,8 @@ async function sha256Of({ path }: { path: string }): Promise<string> {
 describe('a separation whose process is killed', () => {
   const workflow = stemsWorkflow({ threads: 1 })
   const seconds = 28
+  /** How often runs said that they keep no more. */
+  let stops = 0
   let song: string
   beforeAll(async () => {
     song = join(folder, 'song.wav')
@@ -41,8 +43,8 @@ describe('a separation whose process is killed', () => {
     await writeWav(song, [noise(sampleCount, 1), noise(sampleCount, 2)], 44_100, '16')
   })
 
-  async function order(parts: KeptPart[], params = {}): Promise<WorkOrder> {
-    const checkpoint = { parts, afterMs: 0, everyMs: 1, maxBytes: 1e9 }
+  async function order(parts: KeptPart[], params = {}, maxBytes = 1e9): Promise<WorkOrder> {
+    const checkpoint = { parts, afterMs: 0, everyMs: 1, maxBytes }
     return { ...(await orderOf(workflow, { inputUrl: song }, folder, params)), checkpoint }
   }
 
@@ -78,6 +80,15 @@ describe('a separation whose process is killed', () => {
       }
     },
   )
+
+  it('says so once when its checkpoint is full, and its files are the same', async () => {
+    const whole = await finish(await order([]))
+    const parts: KeptPart[] = []
+    stops = 0
+    const full = await finish(await order(parts, {}, 1), parts)
+    expect([stops, parts]).toEqual([1, []])
+    expect(await sha256Of(full.outputs.vocals!)).toBe(await sha256Of(whole.outputs.vocals!))
+  })
 
   const fileOf = (index: FilesIndex | undefined, stem: string) => index?.files.find((file) => file.stem === stem)
 
@@ -119,6 +130,7 @@ describe('a separation whose process is killed', () => {
   function options(work: WorkOrder, parts: KeptPart[], signal: AbortSignal, onPart = () => {}) {
     const checkpoint: RunCheckpoint = {
       handBack: new AbortController().signal,
+      stopped: () => void stops++,
       async store(part) {
         onPart()
         const path = join(folder, `kept-${parts.length}`)

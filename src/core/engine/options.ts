@@ -167,8 +167,11 @@ export const checkpointsSchema = z.strictObject({
       'Shortest time between two parts of a checkpoint. During a long attempt it grows to up to 30 times this value.',
     ),
   maxBytes: count
-    .default(1024 ** 3)
-    .describe('Most bytes that the checkpoint of one job may take. 10 minutes of one stem take 212 MB.'),
+    .default(2 * 1024 ** 3)
+    .describe(
+      'Most bytes that the checkpoint of one job may take; an hour of one stem takes 1.27 GB. After that, an ' +
+        'interruption costs all later work, so the job is no longer preempted, and the log says so.',
+    ),
 })
 
 export const inputsSchema = z.strictObject({

@@ -23,6 +23,8 @@ const offsetDigits = 16
  */
 const offsets = new Map<string, number>()
 const mostOffsets = 1000
+/** Files being joined, by key. A client whose connection ended meanwhile asks again: it must not begin another copy. */
+const joins = new Map<string, Promise<void>>()
 
 const factsSchema = z.object({ size: z.number().int().nonnegative(), createdAt: z.string() })
 const idForm = /^[0-9a-f-]{36}$/
@@ -103,6 +105,12 @@ export class UploadParts extends DataStore {
   /** Joins the pieces into the file, unless that was done. @throws Problem `GONE` once the first pieces were swept */
   async complete(id: string, size: number): Promise<void> {
     const key = uploadKey(this.#options.app, id)
+    const joining = joins.get(key) ?? this.#join(id, key, size).finally(() => joins.delete(key))
+    joins.set(key, joining)
+    await joining
+  }
+
+  async #join(id: string, key: string, size: number): Promise<void> {
     const { parts, bytes } = await this.#parts(id)
     // A long request may bring the last bytes after the upload has expired: they would look like the whole file.
     if (bytes !== size && !(await isUsed(this.#options.blobs, key))) throw uploadOver()

@@ -137,7 +137,7 @@ describe('a checkpoint', () => {
     try {
       let now = 0
       const limits = { parts: [], afterMs: 5000, everyMs: 500, maxBytes: 1e6 }
-      const host = { store: () => Promise.resolve(), handBack: new AbortController().signal }
+      const host = { store: () => Promise.resolve(), stopped() {}, handBack: new AbortController().signal }
       const checkpoint = stageCheckpoint(directory, limits, host, () => now)
       let keptAt = 5000
       for (now = 100; now <= 120_000; now += 100) {
@@ -202,6 +202,7 @@ describe('a checkpoint', () => {
       options: engine.options,
       logger: silentLogger,
       onStored: () => {},
+      onStopped: () => {},
     })
     await checkpoint.order(directory, new AbortController().signal)
     for (const part of [0, 1]) await writeFile(join(directory, partName(part)), 'work')

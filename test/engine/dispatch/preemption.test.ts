@@ -7,7 +7,7 @@ import { AttemptCheckpoint } from '../../../src/core/engine/dispatch/attempt/att
 import { inlineRunner } from '../../../src/core/engine/runner/inline-runner.js'
 import type { RunContext } from '../../../src/core/engine/workflow/steps.js'
 import { defineWorkflow, type StageContext } from '../../../src/core/engine/workflow/workflow.js'
-import { gate, stepsWorkflow, testEngine, textWorkflow } from '../harness.js'
+import { gate, recordingLogger, stepsWorkflow, testEngine, textWorkflow } from '../harness.js'
 
 /** Counts to its param `units`, and keeps its count as soon as a checkpoint is due. */
 function countWorkflow(onUnit: (unit: number, context: StageContext) => Promise<unknown>) {
@@ -60,6 +60,7 @@ function oneSlot(
   parts = {},
   dispatch = {},
   limits = {},
+  more = {},
 ) {
   const { workflow, done } = countWorkflow(onUnit)
   const quick = textWorkflow(() => {}, 'test/quick')
@@ -68,7 +69,7 @@ function oneSlot(
   const runner = inlineRunner({ resolve: (id) => (id === quick.id ? quick : workflow) })
   const { engine, until } = testEngine(
     workflow,
-    { ...settings, limits, dispatch: { ...settings.dispatch, ...dispatch } },
+    { ...settings, ...more, limits, dispatch: { ...settings.dispatch, ...dispatch } },
     { jobs, blobs, runner, workflows: [workflow, quick], ...parts },
   )
   const submit = async (app: string, name: string, units = 1) =>
@@ -201,6 +202,35 @@ describe('a job that has kept its work', () => {
       expect((await jobs.get(long.id))?.history).toHaveLength(1)
       await engine.close()
     }
+  })
+
+  test('keeps its slot once it keeps no more of its work: the rest would be lost', async () => {
+    const finish = gate()
+    const { logger, lines } = recordingLogger()
+    const { engine, jobs, done, until, submit, submitQuick } = oneSlot(
+      async (unit, { checkpoint }) => {
+        if (unit < 50) return await pause(2)
+        checkpoint.stop()
+        checkpoint.stop()
+        await finish.opened
+      },
+      {},
+      {},
+      {},
+      { logger },
+    )
+    await engine.start()
+    const long = await submit('long', 'l', 52)
+    await expect.poll(() => done.length).toBe(51)
+    const other = await submitQuick('other')
+    await pause(100)
+    expect(await jobs.get(other.id)).toMatchObject({ status: 'QUEUED' })
+    finish.open()
+    for (const { id } of [long, other]) await until(id, 'SUCCEEDED')
+    expect((await jobs.get(long.id))?.history).toHaveLength(1)
+    const warnings = lines.filter(({ level }) => level === 'warn')
+    expect(warnings).toMatchObject([{ fields: { jobId: long.id } }])
+    await engine.close()
   })
 
   test('gives way at once to an application that has the slot reserved, and not to another', async () => {

@@ -13,6 +13,7 @@ import { createClient } from '../../../src/client/client.js'
 import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
 import { s3ClientOf } from '../../servers/s3-client.js'
 import { startS3Server } from '../../servers/s3-server.js'
+import { gate } from '../../engine/harness.js'
 import { type CuttingProxy, cuttingProxy } from './cutting-proxy.js'
 import { separated, type Service, serviceOfTest, type ServiceSettings } from '../harness.js'
 
@@ -310,6 +311,35 @@ describe('an upload that can be resumed', () => {
     expect([failed.status, ((await failed.json()) as { code: string }).code]).toEqual([500, 'INTERNAL_ERROR'])
     fails = false
     expect((await tus(service, 'HEAD', { url })).headers.get('upload-offset')).toBe('4')
+    expect((await vocalsOf(service, downloadUrl)).toString()).toBe('song')
+  })
+
+  it('is joined once, however often the client asks meanwhile', async () => {
+    const blobs = memoryBlobs()
+    const joined = gate()
+    let joins = 0
+    let looks = 0
+    const slow: BlobStore = {
+      ...blobs,
+      get: (key, options) => (looks++, blobs.get(key, options)),
+      async put(key, source, options) {
+        if (!/\/[0-9a-f-]{36}$/.test(key)) return await blobs.put(key, source, options)
+        joins++
+        await joined.opened
+        return await blobs.put(key, source, options)
+      },
+    }
+    const service = await offering({ blobs: slow })
+    const { url, downloadUrl } = await begin(service, 4)
+    const sent = tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'song' })
+    await expect.poll(() => joins).toBe(1)
+    looks = 0
+    const asked = tus(service, 'HEAD', { url })
+    await expect.poll(() => looks).toBe(1)
+    // Time for another join to begin.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    joined.open()
+    expect([(await sent).status, (await asked).headers.get('upload-offset'), joins]).toEqual([204, '4', 1])
     expect((await vocalsOf(service, downloadUrl)).toString()).toBe('song')
   })
 

@@ -55,6 +55,7 @@ async function checkpointOf({
     options: resolveEngineOptions(settings),
     logger,
     onStored: stored,
+    onStopped: () => {},
   })
   return { checkpoint, blobs: memory, asked, stored, lines }
 }

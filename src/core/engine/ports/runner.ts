@@ -126,6 +126,8 @@ export interface RunCheckpoint {
    * may follow; never rejects.
    */
   store(part: number): Promise<void>
+  /** Says that no further part follows: the checkpoint or the disk is full, or the stage has stopped keeping. */
+  stopped(): void
   /** Fires when the run is about to be handed back: work not kept by then is repeated. */
   readonly handBack: AbortSignal
 }

@@ -85,6 +85,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
         send({ type: 'part', run, part })
         return new Promise<void>((resolve) => (partStored = resolve))
       },
+      stopped: () => send({ type: 'part', run }),
     }
     const steps: RunSteps = {
       save: async (step) => (await askAboutStep(run, step))?.files ?? step.files,

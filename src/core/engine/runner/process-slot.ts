@@ -122,7 +122,8 @@ export class ProcessSlot {
           else reject(error)
         } else reportProgress(message.progress, onProgress, jobId, logger)
       }
-      const store = async (part: number) => {
+      const store = async (part: number | undefined) => {
+        if (part === undefined) return checkpoint?.stopped()
         await checkpoint?.store(part)
         tell({ type: 'stored', run })
       }

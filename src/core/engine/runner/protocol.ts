@@ -101,8 +101,11 @@ const processorSeconds = z.number().nonnegative().default(0)
 export const childMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready') }),
   z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema, processorSeconds }),
-  /** A part of the checkpoint is in the order's folder; the child sends the next one after `stored`. */
-  z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
+  /**
+   * A part of the checkpoint is in the order's folder; the child sends the next one after `stored`. Without a number,
+   * no further part follows.
+   */
+  z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative().optional() }),
   /** A step to keep, or the name of a finished step whose result is requested. */
   z.object({
     type: z.literal('step'),

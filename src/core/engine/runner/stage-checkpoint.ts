@@ -31,6 +31,11 @@ export function stageCheckpoint(
   let isOn = true
   let isStoring = false
 
+  const stop = () => {
+    if (isOn) host.stopped()
+    isOn = false
+  }
+
   return {
     get parts() {
       return parts
@@ -55,13 +60,12 @@ export function stageCheckpoint(
         const { size } = await stat(file)
         keptBytes += size
         if (!isOn || keptBytes > maxBytes) {
-          isOn = false
+          stop()
           return await rm(file, { force: true })
         }
         await rename(file, join(directory, partName(part)))
       } catch {
-        isOn = false
-        return
+        return stop()
       }
       next++
       isStoring = true
@@ -71,9 +75,7 @@ export function stageCheckpoint(
       })
     },
 
-    stop() {
-      isOn = false
-    },
+    stop,
 
     restart() {
       parts = []

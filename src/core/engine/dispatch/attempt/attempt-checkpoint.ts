@@ -29,6 +29,8 @@ const runEnded = new Error('The run has ended.')
 interface CheckpointPorts extends Pick<SharedParts, 'blobs' | 'options' | 'logger'> {
   /** Called for each stored part: the work up to it is never repeated. */
   onStored(): void
+  /** Called when a run keeps no further parts: an interruption costs what it does from now on. */
+  onStopped(): void
 }
 
 /** A file in the folder of a run. */
@@ -139,7 +141,7 @@ export class AttemptCheckpoint {
   of(directory: string, work = ''): NonNullable<RunOptions['checkpoint']> {
     const handBack = (this.#handBack ??= new AbortController()).signal
     const store = (part: number) => (this.#storing = this.#storeUntilEnd({ directory, work, part }, handBack.aborted))
-    return { store, handBack }
+    return { store, stopped: () => this.#stopped(), handBack }
   }
 
   /**
@@ -183,6 +185,16 @@ export class AttemptCheckpoint {
     await this.#ports.blobs
       .deletePrefix(jobCheckpointPrefix(this.#job.id), { app: this.#job.app })
       .catch((error: unknown) => this.#warn('A checkpoint could not be removed; the sweep will do it.', error))
+  }
+
+  #stopped(): void {
+    const { logger, options, onStopped } = this.#ports
+    onStopped()
+    logger.warn(
+      { jobId: this.#job.id, token: this.#job.token },
+      'The job keeps no more of its work: an interruption would cost what it does from now on. Either its checkpoint ' +
+        `has reached ${options.checkpoints.maxBytes} bytes (checkpoints.maxBytes), or the disk is nearly full.`,
+    )
   }
 
   /** @param isLast whether the part completes the hand-back; an upload that began earlier lacks the latest work */

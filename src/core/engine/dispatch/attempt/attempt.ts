@@ -80,7 +80,8 @@ export class Attempt {
     this.slot = new RunSlot({ preemptAfterMs: stages ? options.dispatch.preemptAfterMs : null })
     this.#attempts = job.attempts
     this.#spans = new AttemptSpans(options.tracing, job)
-    this.#checkpoint = new AttemptCheckpoint(job, { blobs, options, logger, onStored: () => this.#onKept() })
+    const [onStored, onStopped] = [() => this.#onKept(), () => this.slot.noteStopped()]
+    this.#checkpoint = new AttemptCheckpoint(job, { blobs, options, logger, onStored, onStopped })
     this.#settlement = settlement(ports, {
       job,
       checkpoint: this.#checkpoint,

@@ -60,6 +60,11 @@ export class RunSlot {
     this.#startMs ??= Math.max(0, this.heldMs - resumedWorkMs)
   }
 
+  /** Call when no more work is kept: the attempt holds its slot to its end, because its later work would be lost. */
+  noteStopped(): void {
+    this.#startMs = Infinity
+  }
+
   /** Gives the slot away; returns whether it could. */
   giveWay(): boolean {
     if (!this.mayGiveWayAtOnce) return false
