@@ -102,6 +102,28 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     expect(await isShown(other, 'Outtake')).toBe(false)
   })
 
+  test('a tab that another one signs out says what was not sent, and names no song', async () => {
+    const { pages } = await studio('Rough mix', 'Outtake')
+    const page = await pages.signedIn()
+    const other = await page.context().newPage()
+    await other.goto(`${service.base}/console`)
+    await page.route('**/storage/uploads/**', () => {})
+    await send(page, join(folder, long(1)))
+    await page.locator('.upload .status').waitFor()
+    await rowOf(page, 'Outtake').getByRole('button', { name: 'Delete Outtake' }).click()
+    await page.getByRole('link', { name: 'Rough mix' }).click()
+    await page.getByRole('heading', { name: 'Rough mix' }).waitFor()
+    await page.getByRole('button', { name: 'Undo' }).waitFor()
+
+    await other.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    const messages = page.getByRole('region', { name: 'Messages' })
+    await messages.getByText('A song was not sent.').waitFor()
+    // Nothing can be undone any more.
+    expect(await messages.getByRole('button').allInnerTexts()).toEqual(['Dismiss'])
+    expect([await page.title(), await page.getByText(/Outtake|Rough mix|harbour/).count()]).toEqual(['stemwork', 0])
+  })
+
   test('a song that ends while the page reads the list or is disconnected is shown and announced', async () => {
     const { key, pages, idOf } = await studio('First take', 'Second take')
     const stop = async (name: string) => {
