@@ -51,6 +51,13 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     }
   })
 
+  test('a song whose name is only spaces can be opened', async () => {
+    const { pages } = await studio('   ')
+    const page = await pages.signedIn()
+    await page.getByRole('link', { name: 'Untitled song' }).click()
+    await page.getByRole('heading', { name: 'Untitled song' }).waitFor()
+  })
+
   const isShown = (page: Page, name: string) => rowOf(page, name).isVisible()
 
   test('are stopped together, even if one was deleted meanwhile, and sent again together', async () => {
