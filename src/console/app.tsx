@@ -7,15 +7,7 @@ import { Brand } from './elements/brand.js'
 import { ErrorNotice } from './elements/error-notice.js'
 import { later } from './jobs/later-parts.js'
 import { MessageBoard } from './elements/messages.js'
-import {
-  codeOfLink,
-  currentSession,
-  keepsSongs,
-  onOtherTab,
-  type Session,
-  sessionClient,
-  tellTabs,
-} from './session/session.js'
+import { codeOfLink, currentSession, keepsSongs, onOtherTab, type Session, sessionClient } from './session/session.js'
 import type { Credential } from './session/session-requests.js'
 import { useJobLink } from './route.js'
 import { explained } from './jobs/explained.js'
@@ -59,11 +51,11 @@ function useAccess() {
   const ask = (code: string) =>
     attempt(async () => {
       const session = await unlessRefused(currentSession())
-      const { applicationOfCode } = await import('./later.js')
+      const { applicationOfCode, linkEnded } = await import('./later.js')
       const application = await unlessRefused(applicationOfCode(code))
       if (application !== undefined) return { kind: 'asked', code, application, current: session?.application }
       if (session) return { kind: 'in', client: sessionClient(), session }
-      return { kind: 'out', problem: { text: 'This sign-in link no longer works. Ask for a new one, or enter a key.' } }
+      return { kind: 'out', problem: linkEnded }
     })
   const enterWith = (credential: Credential, remember: boolean) =>
     attempt(async () => {
@@ -72,13 +64,13 @@ function useAccess() {
       const session = problem ? undefined : await currentSession()
       return session ? { kind: 'in', client: sessionClient(), session } : { kind: 'out', problem }
     })
-  const leave = (problem?: Explanation) =>
+  const leave = (isRefused: boolean) =>
     attempt(async () => {
       await forgetOfflineSongs()
-      await (await import('./later.js')).signOut()
-      tellTabs()
+      const { keyEnded, signOut } = await import('./later.js')
+      await signOut()
       location.hash = ''
-      return { kind: 'out', problem }
+      return { kind: 'out', problem: isRefused ? keyEnded : undefined }
     })
   return { access, enter, ask, enterWith, leave }
 }
@@ -125,8 +117,8 @@ function KeyedApp() {
       <Workspace
         client={access.client}
         session={access.session}
-        onLeave={() => void leave()}
-        onRefused={() => void leave({ text: 'Your key no longer works. Sign in with another one.' })}
+        onLeave={() => void leave(false)}
+        onRefused={() => void leave(true)}
       />
     )
   return (

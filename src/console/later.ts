@@ -12,7 +12,7 @@ export { BulkActions } from './jobs/bulk-actions.js'
 export { UploadList } from './uploads/upload-row.js'
 export { UploadQueue } from './uploads/upload-queue.js'
 export { repeatJobs, saveArchive, stopJobs } from './jobs/job-requests.js'
-export { applicationOfCode, signIn, signOut } from './session/session-requests.js'
+export { applicationOfCode, keyEnded, linkEnded, signIn, signOut } from './session/session-requests.js'
 export { explain } from './words/words.js'
 export { checkOffline, forgetAllOffline, forgetOffline } from './song/offline-songs.js'
 

@@ -83,7 +83,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
         </nav>
         <p class="who screen">
           <span class={`chip ${state}`} role="status">
-            {state === 'connected' ? 'Connected' : state === 'connecting' ? 'Connecting' : 'Reconnecting'}
+            {state.replace(/^./, (letter) => letter.toUpperCase())}
           </span>
           {/* The default name says nothing. */}
           {application !== 'default' && <span class="quiet application">Application: {application}</span>}

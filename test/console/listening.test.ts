@@ -236,6 +236,15 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect(await page.getByLabel('Mix', { exact: true }).isChecked()).toBe(true)
   })
 
+  test('a part of the page that cannot be loaded is explained by the connection, and works later', async () => {
+    const page = await player()
+    await page.route('**/export-mix.js', (route) => route.abort())
+    await page.getByRole('button', { name: 'Export this mix' }).click()
+    await page.getByText('The service cannot be reached. Check your connection and try again.').first().waitFor()
+    await page.unrouteAll()
+    await downloaded(page.getByRole('button', { name: 'Export this mix' }))
+  })
+
   test('a click outside the loop seeks to that position', async () => {
     const page = await player()
     await page.getByRole('button', { name: 'Snap loops' }).click()

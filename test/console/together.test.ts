@@ -51,6 +51,13 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     }
   })
 
+  test('a song whose name is only spaces can be opened', async () => {
+    const { pages } = await studio('   ')
+    const page = await pages.signedIn()
+    await page.getByRole('link', { name: 'Untitled song' }).click()
+    await page.getByRole('heading', { name: 'Untitled song' }).waitFor()
+  })
+
   const isShown = (page: Page, name: string) => rowOf(page, name).isVisible()
 
   test('are stopped together, even if one was deleted meanwhile, and sent again together', async () => {
@@ -58,7 +65,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     const page = await pages.signedIn()
     await eventually(() => page.locator('.status.started').count()).toBe(3)
     await page.getByLabel('Select all').check()
-    await page.getByText('3 selected').waitFor()
+    await page.getByText('3 of 3 selected').waitFor()
     // Another program deletes a song; this page learns of it too late.
     await page.route('**/cancel', async (route) => {
       if (route.request().url().includes(idOf('Second take')))
@@ -67,7 +74,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     })
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await eventually(() => page.locator('.status.stopped').count()).toBe(2)
-    await page.getByText('2 selected').waitFor()
+    await page.getByText('2 of 2 selected').waitFor()
     await page.getByRole('button', { name: 'Send again', exact: true }).click()
     await eventually(() => page.locator('.status.started').count()).toBe(2)
     await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Sent 2 songs again.')
@@ -100,6 +107,28 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await other.getByRole('link', { name: 'Library' }).click()
     await rowOf(other, 'Rough mix').waitFor()
     expect(await isShown(other, 'Outtake')).toBe(false)
+  })
+
+  test('a tab that another one signs out says what was not sent, and names no song', async () => {
+    const { pages } = await studio('Rough mix', 'Outtake')
+    const page = await pages.signedIn()
+    const other = await page.context().newPage()
+    await other.goto(`${service.base}/console`)
+    await page.route('**/storage/uploads/**', () => {})
+    await send(page, join(folder, long(1)))
+    await page.locator('.upload .status').waitFor()
+    await rowOf(page, 'Outtake').getByRole('button', { name: 'Delete Outtake' }).click()
+    await page.getByRole('link', { name: 'Rough mix' }).click()
+    await page.getByRole('heading', { name: 'Rough mix' }).waitFor()
+    await page.getByRole('button', { name: 'Undo' }).waitFor()
+
+    await other.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    const messages = page.getByRole('region', { name: 'Messages' })
+    await messages.getByText('A song was not sent.').waitFor()
+    // Nothing can be undone any more.
+    expect(await messages.getByRole('button').allInnerTexts()).toEqual(['Dismiss'])
+    expect([await page.title(), await page.getByText(/Outtake|Rough mix|harbour/).count()]).toEqual(['stemwork', 0])
   })
 
   test('a song that ends while the page reads the list or is disconnected is shown and announced', async () => {

@@ -14,9 +14,12 @@ export interface Messages {
   announce(text: string): void
   /** Shows a toast for some seconds, and announces it. */
   show(toast: Toast): void
+  /** Takes all messages off the page. */
+  clear(): void
 }
 
-const MessagesContext = createContext<Messages>({ announce() {}, show() {} })
+// The whole page is within the board.
+const MessagesContext = createContext({} as Messages)
 
 export function useMessages(): Messages {
   return useContext(MessagesContext)
@@ -25,7 +28,10 @@ export function useMessages(): Messages {
 /** How long a toast is shown, and a deletion can be undone. */
 export const toastMs = 8000
 
-/** Shows the messages of the page. News does not replace a toast that can be answered, for example by "Undo". */
+/**
+ * Shows the messages of the page. News does not replace a toast that stays, or that can be answered, for example by
+ * "Undo".
+ */
 export function MessageBoard({ children }: { children: ComponentChildren }) {
   const [spoken, setSpoken] = useState('')
   const [news, showNews, hideNews] = useToast()
@@ -39,9 +45,14 @@ export function MessageBoard({ children }: { children: ComponentChildren }) {
     return {
       announce,
       show(toast) {
-        if (toast.action) ask(toast)
-        else showNews(toast)
+        const place = toast.action || toast.isLasting ? ask : showNews
+        place(toast)
         announce(toast.text)
+      },
+      clear() {
+        hideNews()
+        hideQuestion()
+        announce('')
       },
     }
   }, [])
@@ -75,7 +86,7 @@ function ToastCard({ toast: { text, action, isLasting }, onHide }: { toast: Toas
           {action.label}
         </Button>
       )}
-      {isLasting && <Button onClick={onHide}>Not now</Button>}
+      {isLasting && <Button onClick={onHide}>Dismiss</Button>}
     </div>
   )
 }

@@ -11,6 +11,9 @@ export interface Deletions {
   remove(jobs: readonly { id: string; name: string | null }[]): void
 }
 
+/** A page that is gone cannot repeat requests that were too many at once. */
+const mostAtOnce = 50
+
 /** Deletions that can be undone for some seconds: the request is sent afterwards, or when the page is left. */
 export function useDeletions(client: Client): Deletions {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set())
@@ -18,21 +21,29 @@ export function useDeletions(client: Client): Deletions {
   const { show } = useMessages()
 
   const reveal = (ids: readonly string[]) => setHidden((all) => new Set([...all].filter((id) => !ids.includes(id))))
-  const destroy = (id: string) => {
-    pending.current.delete(id)
-    client.deleteJob(id).catch(async (error: unknown) => {
-      reveal([id])
-      show({ text: `A song could not be deleted. ${(await explained(error)).text}` })
-    })
+  /** One after the other: browsers refuse hundreds of requests at once, and so does the service. */
+  const destroy = async (ids: readonly string[]) => {
+    for (const id of ids) {
+      if (!pending.current.delete(id)) continue
+      try {
+        await client.deleteJob(id)
+      } catch (error) {
+        reveal([id])
+        show({ text: `A song could not be deleted. ${(await explained(error)).text}` })
+      }
+    }
   }
   useEffect(() => {
     const flush = () => {
       for (const [id, timer] of pending.current) {
         clearTimeout(timer)
-        destroy(id)
+        void destroy([id])
       }
     }
-    const unlisten = listen(window, { pagehide: flush })
+    const unlisten = listen(window, {
+      pagehide: flush,
+      beforeunload: (event) => pending.current.size > mostAtOnce && event.preventDefault(),
+    })
     return () => {
       unlisten()
       flush()
@@ -42,21 +53,16 @@ export function useDeletions(client: Client): Deletions {
   const remove = (jobs: readonly { id: string; name: string | null }[]) => {
     const ids = jobs.map(({ id }) => id)
     setHidden((all) => new Set([...all, ...ids]))
-    for (const id of ids)
-      pending.current.set(
-        id,
-        setTimeout(() => destroy(id), toastMs),
-      )
+    const timer = setTimeout(() => void destroy(ids), toastMs)
+    for (const id of ids) pending.current.set(id, timer)
     const [first] = jobs
     show({
       text: jobs.length === 1 ? `Deleted ${first?.name ?? 'the song'}.` : `Deleted ${jobs.length} songs.`,
       action: {
         label: 'Undo',
         run() {
-          for (const id of ids) {
-            clearTimeout(pending.current.get(id))
-            pending.current.delete(id)
-          }
+          clearTimeout(timer)
+          for (const id of ids) pending.current.delete(id)
           reveal(ids)
         },
       },

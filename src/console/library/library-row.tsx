@@ -22,7 +22,7 @@ interface LibraryRowProps {
 }
 
 export function LibraryRow({ client, job, place, isChosen, onChoose, commands }: LibraryRowProps) {
-  const name = job.name ?? 'Untitled song'
+  const name = job.name?.trim() || 'Untitled song'
   const seconds = durationOf(job)
   const isRunning = job.status === 'STARTED'
   return (

@@ -52,6 +52,8 @@ export function Library(props: LibraryProps) {
   }, [])
 
   const jobs = list.isRead ? list.places.filter(({ id }) => !deletions.hidden.has(id)) : undefined
+  const shown = jobs?.map(({ id }) => id) ?? []
+  const count = list.total + shown.length - list.places.length
   const selected = jobs?.filter(({ id }) => chosen.has(id)) ?? []
   const separates = /stems/.test(choices.workflow)
   const isFiltered = Object.values(filters).some((value) => value !== undefined)
@@ -88,7 +90,7 @@ export function Library(props: LibraryProps) {
           <h2 id="jobs-title" ref={heading} tabIndex={-1}>
             Your songs
           </h2>
-          {jobs && list.total > 0 && <span class="quiet">{list.total === 1 ? '1 song' : `${list.total} songs`}</span>}
+          {count > 0 && <span class="quiet">{count === 1 ? '1 song' : `${count} songs`}</span>}
         </div>
         <LibraryFilters
           filters={filters}
@@ -96,35 +98,25 @@ export function Library(props: LibraryProps) {
           onChange={(next) => location.replace(libraryAddress(next))}
         />
         {list.problem && <ErrorNotice problem={list.problem} onAgain={() => list.retry()} />}
-        {jobs && jobs.length > 0 && (
+        {shown.length > 0 && (
           <BulkBar
             selected={selected}
-            all={jobs}
-            onChoose={(isChosen) =>
-              choose(
-                jobs.map(({ id }) => id),
-                isChosen,
-              )
-            }
+            read={shown.length}
+            count={count}
+            onChoose={(isChosen) => choose(shown, isChosen)}
             commands={removing}
           />
         )}
-        {jobs?.length === 0 && uploads.list.length === 0 && !list.isLoading && (
+        {jobs && count === 0 && uploads.list.length === 0 && !list.isLoading && (
           <p class="quiet centred">{isFiltered ? 'No songs match.' : 'No songs yet. Drop one above.'}</p>
         )}
         {!jobs && !list.problem && <p class="quiet centred">Loading …</p>}
         <div ref={rows}>
           {uploads.list.length > 0 && <UploadList {...{ client, workflows, uploads }} />}
-          {jobs && jobs.length > 0 && (
-            <LongList
-              label="Songs"
-              ids={jobs.map(({ id }) => id)}
-              count={jobs.length + list.total - list.places.length}
-              position={list.position}
-              onView={(from, to) => read(from, to)}
-            >
+          {shown.length > 0 && (
+            <LongList label="Songs" ids={shown} count={count} position={list.position} onView={read}>
               {(index, place) => {
-                const { id, name } = jobs[index] ?? { id: undefined, name: 'Loading …' }
+                const { id, name } = jobs?.[index] ?? { id: undefined, name: 'Loading …' }
                 const job = id === undefined ? undefined : store.get(id)
                 if (id === undefined || !job)
                   return (

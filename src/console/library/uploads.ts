@@ -12,7 +12,7 @@ const none: Pick<Uploads, 'list' | 'made'> = { list: [], made: new Map() }
 
 export function useUploads(client: Client, choices: Choices, listener: UploadListener): Uploads {
   const [, render] = useReducer((times: number) => times + 1, 0)
-  const { show } = useMessages()
+  const { clear, show } = useMessages()
   const queue = useRef<UploadQueue>(undefined)
   const page = useRef<UploadsPage>(undefined)
   const now = { ...listener, client, choices, changed: () => render(undefined) }
@@ -24,7 +24,15 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
     () => (isSending ? listen(window, { beforeunload: (event) => event.preventDefault() }) : undefined),
     [isSending],
   )
-  useEffect(() => () => queue.current?.stop(), [])
+  useEffect(
+    () => () => {
+      // What follows may be shown to anybody, so it names no song.
+      document.title = 'stemwork'
+      clear()
+      queue.current?.stop(show)
+    },
+    [],
+  )
 
   return {
     list,

@@ -3,6 +3,9 @@ import { baseUrl, choicesName, connection, type Session, tellTabs } from './sess
 /** Earlier versions kept keys where scripts can read them. */
 for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwork.key')
 
+export const keyEnded = { text: 'Your key no longer works. Sign in with another one.' }
+export const linkEnded = { text: 'This sign-in link no longer works. Ask for a new one, or enter a key.' }
+
 /** A key that was typed in, or the code of a link. */
 export type Credential = { key: string } | { code: string }
 
@@ -21,6 +24,7 @@ export async function signOut(): Promise<void> {
   sessionStorage.removeItem(choicesName)
   for (const name of Object.keys(localStorage)) if (name.startsWith('stemwork.song ')) localStorage.removeItem(name)
   await connection.send('/session', { method: 'DELETE' })
+  tellTabs()
 }
 
 /** The name of the application that a link signs in to. */

@@ -110,7 +110,7 @@ function JobPage({ client, store, commands, uploads, id = '', upload, tab }: Job
         <header class="line">
           <div class="title">
             <h1 ref={heading} tabIndex={-1} dir="auto">
-              {job.name ?? 'Untitled song'}
+              {job.name?.trim() || 'Untitled song'}
             </h1>
             <p class="quiet">
               {/* In the order in which these facts arrive, so that nothing moves. */}

@@ -1,6 +1,7 @@
 import { ClientError, type NewJob } from '../../client/client.js'
 import { checkFile } from './check-file.js'
 import type { Choices, Refusals } from '../options/choices.js'
+import type { Messages } from '../elements/messages.js'
 import { overLostConnections } from '../service/lost-connections.js'
 import { paramFields, paramsOf } from '../options/param-fields.js'
 import type { Upload, UploadsPage } from './upload.js'
@@ -92,8 +93,11 @@ export class UploadQueue {
     course?.release?.()
   }
 
-  stop(): void {
+  /** Stops all uploads when the person is signed out, and says so. */
+  stop(show: Messages['show']): void {
+    const { length } = this.list
     for (const { stop } of this.#courses.values()) stop.abort()
+    if (length > 0) show({ text: `${length === 1 ? 'A song was' : `${length} songs were`} not sent.`, isLasting: true })
   }
 
   #upload(number: number): Upload | undefined {

@@ -26,6 +26,8 @@ const refusals: Record<string, string | undefined> = {
 }
 
 export function explain(error: unknown): Explanation {
+  // What browsers say of a script that is loaded when it is used. A page that is reloaded then is lost.
+  if (error instanceof TypeError && /import/i.test(error.message)) return { text: unreachable }
   if (!ClientError.is(error))
     return { text: 'Something went wrong on this page. Reload it and try again.', detail: String(error) }
   const detail = error.requestId === undefined ? error.message : `${error.message} (Request ${error.requestId})`
