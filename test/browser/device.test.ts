@@ -202,7 +202,8 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   test('reports no progress once it is canceled, although the worker takes a while to stop', async () => {
     const page = await openPage()
     const progress = "postMessage({ kind: 'progress', progress: { progress: 0.1 } })"
-    const body = `onmessage = ({ data }) => { ${progress}; if (data.kind === 'cancel') postMessage({ kind: 'canceled' }) }`
+    const end = "if (data.kind === 'cancel') postMessage({ kind: 'canceled' })"
+    const body = `onmessage = ({ data }) => { ${progress}; ${end} }`
     await page.route('**/slow-worker.js', (route) => route.fulfill({ contentType: 'text/javascript', body }))
     const outcome = await page.evaluate(async () => {
       const { device, File } = globalThis as unknown as PageScope
