@@ -130,7 +130,8 @@ async function inWorker(
       worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
         switch (data.kind) {
           case 'progress':
-            return onProgress?.(data.progress)
+            // The worker may need a second or two to stop.
+            return signal?.aborted ? undefined : onProgress?.(data.progress)
           case 'done':
             return resolve(data.separated)
           case 'canceled':

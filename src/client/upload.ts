@@ -103,7 +103,14 @@ function sendByXhr(
     }
     request.open(method, url)
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
-    request.upload.onprogress = ({ loaded, total }) => onProgress?.({ bytes: loaded, totalBytes: total })
+    request.upload.onprogress = ({ loaded, total }) => {
+      try {
+        onProgress?.({ bytes: loaded, totalBytes: total })
+      } catch (error) {
+        reject(error)
+        request.abort()
+      }
+    }
     request.onload = end(() => {
       const { status, responseText: body } = request
       if (status >= 200 && status < 300) resolve()

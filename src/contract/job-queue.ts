@@ -39,7 +39,7 @@ const queueCases = {
     for (let times = 1; times <= 3; times++) {
       const before = calls.count
       await queue.notify()
-      await calls.until(() => calls.count > before)
+      await calls.reach(before + 1)
     }
     await subscription.stop()
   },
@@ -48,7 +48,7 @@ const queueCases = {
     const calls = new Calls()
     await queue.notify()
     const subscription = await queue.subscribe(calls.listener)
-    await calls.until(() => calls.count >= 1)
+    await calls.reach(1)
     await subscription.stop()
   },
 
@@ -57,10 +57,12 @@ const queueCases = {
     const calls = new Calls(() => gate.passed)
     const subscription = await queue.subscribe(calls.listener)
     await queue.notify()
-    await calls.until(() => calls.count === 1)
+    await calls.reach(1)
     await queue.notify()
+    await sleep(quietMs)
+    assert.equal(calls.count, 1, 'A listener is not called while its previous call is in progress.')
     gate.open()
-    await calls.until(() => calls.count >= 2)
+    await calls.reach(2)
     await subscription.stop()
   },
 
@@ -68,8 +70,9 @@ const queueCases = {
     let sent = 0
     let seen = 0
     let running = 0
+    let mostRunning = 0
     const calls = new Calls(async () => {
-      assert.equal(++running, 1, 'A listener is not called while its previous call is in progress.')
+      mostRunning = Math.max(mostRunning, ++running)
       seen = sent
       await sleep(2)
       running--
@@ -81,8 +84,9 @@ const queueCases = {
         return queue.notify()
       }),
     )
-    await calls.until(() => seen === 200 && calls.count >= 1)
+    await calls.until(() => seen === 200, 'call that began after the last of 200 notifications')
     await subscription.stop()
+    assert.equal(mostRunning, 1, 'A listener is not called while its previous call is in progress.')
   },
 
   async 'if one listener is busy, a notification calls another'({ queue }) {
@@ -90,11 +94,11 @@ const queueCases = {
     const busy = new Calls(() => gate.passed)
     const first = await queue.subscribe(busy.listener)
     await queue.notify()
-    await busy.until(() => busy.count === 1)
+    await busy.reach(1)
     const idle = new Calls()
     const second = await queue.subscribe(idle.listener)
     await queue.notify()
-    await idle.until(() => idle.count >= 1)
+    await idle.reach(1)
     gate.open()
     await first.stop()
     await second.stop()
@@ -109,7 +113,7 @@ const queueCases = {
     const subscription = await queue.subscribe(calls.listener)
     for (let times = 1; times <= 3; times++) {
       await queue.notify()
-      await calls.until(() => calls.count >= times)
+      await calls.reach(times)
     }
     await subscription.stop()
   },
@@ -122,9 +126,9 @@ const queueCases = {
     const start = performance.now()
     await queue.notify({ delayMs: 600 })
     await queue.notify()
-    await calls.until(() => calls.count >= 1)
+    await calls.reach(1)
     // Timers may fire a little early. Calls without a notification may come in between.
-    await calls.until(() => calls.count >= 2 && calls.lastAt - start >= 580)
+    await calls.until(() => calls.count >= 2 && calls.lastAt - start >= 580, 'call about 600 ms after the notification')
     await subscription.stop()
   },
 
@@ -137,7 +141,7 @@ const queueCases = {
     })
     const subscription = await queue.subscribe(calls.listener)
     await queue.notify()
-    await calls.until(() => calls.count === 1)
+    await calls.reach(1)
     let stopped = false
     const stopping = subscription.stop().then(() => (stopped = true))
     await sleep(quietMs)
@@ -156,7 +160,7 @@ const queueCases = {
     await queue.notify()
     const second = new Calls()
     const subscription = await queue.subscribe(second.listener)
-    await second.until(() => second.count >= 1)
+    await second.reach(1)
     assert.equal(first.count, 0, 'A stopped subscription is not called again.')
     await subscription.stop()
   },
@@ -193,10 +197,15 @@ class Calls {
     await this.#respond()
   }
 
-  async until(isEnough: () => boolean): Promise<void> {
+  reach(count: number): Promise<void> {
+    return this.until(() => this.count >= count, `call ${count} of the listener`)
+  }
+
+  async until(isDone: () => boolean, expected: string): Promise<void> {
     const giveUpAt = performance.now() + patienceMs
-    while (!isEnough()) {
-      if (performance.now() > giveUpAt) throw new Error(`After ${patienceMs} ms there were only ${this.count} calls.`)
+    while (!isDone()) {
+      if (performance.now() > giveUpAt)
+        assert.fail(`Within ${patienceMs} ms there was no ${expected}. The calls so far: ${this.count}.`)
       await sleep(5)
     }
   }

@@ -78,7 +78,8 @@ async function inTime(
   const late = () =>
     new Error(
       `"${name}" did not end within ${timeoutMs} ms: ${step} is still waiting, so a call of the adapter has not ` +
-        'settled. Every call must end, with an error if need be; a slow server may need more `timeoutMs`.',
+        'settled, or a put that failed did not close its source. Every call must end, with an error if need be; a ' +
+        'slow server may need more `timeoutMs`.',
     )
   await within(
     run((now) => void (step = now)),

@@ -199,6 +199,26 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     expect(await filesLeft(page)).toEqual(['stemwork'])
   })
 
+  test('reports no progress once it is canceled, although the worker takes a while to stop', async () => {
+    const page = await openPage()
+    const progress = "postMessage({ kind: 'progress', progress: { progress: 0.1 } })"
+    const end = "if (data.kind === 'cancel') postMessage({ kind: 'canceled' })"
+    const body = `onmessage = ({ data }) => { ${progress}; ${end} }`
+    await page.route('**/slow-worker.js', (route) => route.fulfill({ contentType: 'text/javascript', body }))
+    const outcome = await page.evaluate(async () => {
+      const { device, File } = globalThis as unknown as PageScope
+      const controller = new AbortController()
+      let reports = 0
+      const onProgress = () => {
+        reports++
+        controller.abort('enough')
+      }
+      const options = { assets: { worker: '/slow-worker.js' }, onProgress, signal: controller.signal }
+      return await device.separate(new File(['song'], 'song.wav'), options).catch((error) => ({ error, reports }))
+    })
+    expect(outcome).toEqual({ error: 'enough', reports: 1 })
+  })
+
   test('stops when it is canceled at once', async () => {
     const page = await openPage()
     const { error } = await separateIn(page, path('song.wav'), { cancelsAtOnce: true })
