@@ -355,7 +355,7 @@ test('a rule is read from the row of a table, whose numbers may be texts', () =>
   expect(ruleOfRow('workflow', 'w', 'paused', null)).toEqual({ target, state: 'paused', maxRunning: null })
   const ofAll = { target: { kind: 'deployment' }, state: 'open', maxRunning: 1 }
   expect(ruleOfRow('deployment', '', 'open', 1)).toEqual(ofAll)
-  expect(() => ruleOfRow('planet', 'w', 'open', null)).toThrow()
+  expect(() => ruleOfRow('planet', 'w', 'open', null)).toThrow('target')
 })
 
 describe('rows that this version cannot read', () => {

@@ -44,7 +44,7 @@ async function stored(outputs: Record<string, object>): Promise<{ keys: string[]
   } as unknown as PublishContext['blobs']
   const published = await publishOutputs({ outputs, details: {} } as never, sampleJob({ id: 'job' }), {
     blobs,
-    policy: { allow: [] } as never,
+    policy: { allow: [] },
     signal: new AbortController().signal,
     onFile() {},
     throughOutage: (work) => work(),

@@ -98,7 +98,7 @@ test('the operator is warned of a disk with less than 256 MiB, if the file syste
   expect(await scratch.warning()).toBeUndefined()
   diskWith(0, 1)
   expect(await scratch.warning()).toContain('has only 0 MiB free')
-  inPlaceOf({ statfs: (() => Promise.reject(refusal('ENOSYS'))) as unknown as typeof files.statfs })
+  inPlaceOf({ statfs: (): Promise<never> => Promise.reject(refusal('ENOSYS')) })
   expect(await scratch.warning()).toBeUndefined()
 })
 
