@@ -57,7 +57,7 @@ test('reloads a folder on each change: jobs continue with the new code, errors h
 test('says what to do if there is no folder of workflows', async () => {
   const { status, stderr } = await stemwork(['dev', './none'], folder)
   expect([status, stderr]).toEqual([
-    1,
+    2,
     expect.stringMatching(/The folder \.\/none cannot be used: .*npm create stemwork/),
   ])
 })

@@ -128,7 +128,7 @@ describe('the command line', () => {
     const path = join(folder, name)
     if (text !== undefined) await writeFile(path, text)
     const { status, stderr } = await command(['serve', '--workflows', path])
-    expect(status).toBe(1)
+    expect(status).toBe(2)
     expect(stderr).toContain(`The workflow file ${path} could not be loaded: `)
     expect(stderr).toMatch(why)
   })

@@ -74,7 +74,7 @@ describeWith(
         ),
       })
       const misspelt = new Stemwork(['worker', ...shared, '--model', 'kim-vocal-3'])
-      expect(await misspelt.finished()).toMatchObject({ status: 1, stderr: expect.stringContaining('kim-vocal-3') })
+      expect(await misspelt.finished()).toMatchObject({ status: 2, stderr: expect.stringContaining('kim-vocal-3') })
     })
   },
 )
