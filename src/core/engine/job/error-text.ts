@@ -45,9 +45,7 @@ function withCause(error: unknown, cause: Error): StemworkError | undefined {
   try {
     if (!StemworkError.is(error)) return undefined
     const { code, message, reason, retryable, details } = error
-    const readable = new StemworkError(code, message, { reason, retryable, details, cause })
-    errorText(readable)
-    return readable
+    return new StemworkError(code, message, { reason, retryable, details, cause })
   } catch {
     return undefined
   }
