@@ -194,22 +194,29 @@ test('counts the messages of jobs and batches, and says if they could not be rea
   expect(lines).toEqual([{ level: 'warn', fields: { err: new Error('no store') } }])
 })
 
-test('that has stopped cannot be started again, and begins no sweep in a turn that it got late', async () => {
-  const { maintenance, taken, later } = maintained()
-  maintenance.start()
-  await vi.advanceTimersByTimeAsync(0)
-  taken()
-  const turn = gate<{ isOurs: boolean; workers: number }>()
-  later.turn = turn.opened
-  await vi.advanceTimersByTimeAsync(1000)
-  expect(taken()).toEqual(['wake'])
-  maintenance.stop()
-  expect([maintenance.isStarted, taken()]).toEqual([false, ['stop']])
-  turn.open({ isOurs: true, workers: 1 })
-  await maintenance.finished()
+test.each([
   // Batches for which a message was sent are checked once more.
-  expect(taken()).toEqual(['send', 'tend'])
-})
+  [3, ['send', 'tend']],
+  [-4, []],
+])(
+  'that has stopped begins no sweep in a turn that it got late; it had sent %i messages of jobs',
+  async (sent, then) => {
+    const { maintenance, taken, work, later } = maintained()
+    work.outbox = async () => sent
+    maintenance.start()
+    await vi.advanceTimersByTimeAsync(0)
+    taken()
+    const turn = gate<{ isOurs: boolean; workers: number }>()
+    later.turn = turn.opened
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(taken()).toEqual(['wake'])
+    maintenance.stop()
+    expect([maintenance.isStarted, taken()]).toEqual([false, ['stop']])
+    turn.open({ isOurs: true, workers: 1 })
+    await maintenance.finished()
+    expect(taken()).toEqual(then)
+  },
+)
 
 test('asks for one turn at a time, and says if it is unknown whose it is', async () => {
   const { maintenance, taken, later, lines } = maintained()
