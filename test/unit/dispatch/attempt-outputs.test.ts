@@ -56,6 +56,7 @@ test('files whose names differ at most in case get names of their own, for store
   const named = (fileName: string) => ({ ...song, fileName, path: join(directory, fileName) })
   const { keys } = await stored({ first: named('song.wav'), second: named('Song.wav'), third: named('other.wav') })
   expect(keys).toEqual(['song.wav', 'second-Song.wav', 'other.wav'])
+  expect((await stored({ first: named('Song.wav'), second: named('song.wav') })).keys[1]).toBe('second-song.wav')
 })
 
 test('a file with several names is taken by the store only for the last of them', async () => {
