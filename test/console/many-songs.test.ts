@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { type Service, startService } from '../http/harness.js'
@@ -24,8 +24,18 @@ describe.skipIf(!chromiumPath)('hundreds of songs at once (needs Chromium)', () 
   })
   tidyUp(() => ({ browser, service }))
 
+  const opened: { page: Page; pages: ConsolePages }[] = []
+  // Before the complaints are checked: a quick machine exceeds the usual rate of requests, and the page then waits.
+  afterEach(async () => {
+    for (const { page, pages } of opened.splice(0)) {
+      await page.close()
+      const others = pages.complaints.filter((text) => !text.includes('429 (Too Many Requests)'))
+      pages.complaints.splice(0, pages.complaints.length, ...others)
+    }
+  })
+
   /** The page of an application with this many songs, all of them read and selected. */
-  async function selected(): Promise<{ page: Page; left(): Promise<number>; complaints(): string[] }> {
+  async function selected(): Promise<{ page: Page; left(): Promise<number> }> {
     const { id: app, key } = await service.addApplication('Label')
     const made = Array.from({ length: songs }, (_, number) => sampleJob({ app, name: `take ${number}` }))
     await jobs.createAll(made)
@@ -36,6 +46,7 @@ describe.skipIf(!chromiumPath)('hundreds of songs at once (needs Chromium)', () 
     }
     const pages = new ConsolePages(browser, { base: service.base, key })
     const page = await pages.signedIn()
+    opened.push({ page, pages })
     await page.clock.install()
     const all = page.locator('.bulk input')
     await eventually(async () => {
@@ -48,9 +59,7 @@ describe.skipIf(!chromiumPath)('hundreds of songs at once (needs Chromium)', () 
       const answer = await service.api('/job?size=1', { key })
       return Number(answer.headers.get('x-total-count'))
     }
-    /** A quick machine exceeds the usual rate of requests; the page then waits. */
-    const complaints = () => pages.complaints.splice(0).filter((text) => !text.includes('429 (Too Many Requests)'))
-    return { page, left, complaints }
+    return { page, left }
   }
 
   test('"Select all" says how many of them it has selected', async () => {
@@ -62,7 +71,7 @@ describe.skipIf(!chromiumPath)('hundreds of songs at once (needs Chromium)', () 
   })
 
   test('are all deleted, and no longer counted before that', async () => {
-    const { page, left, complaints } = await selected()
+    const { page, left } = await selected()
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByText(`Deleted ${songs} songs.`).first().waitFor()
     await eventually(() => page.getByText('No songs yet.').isVisible()).toBe(true)
@@ -71,11 +80,10 @@ describe.skipIf(!chromiumPath)('hundreds of songs at once (needs Chromium)', () 
     await page.clock.runFor(8000)
     await eventually(left).toBe(0)
     expect(await page.getByText('could not be deleted').count()).toBe(0)
-    expect(complaints()).toEqual([])
   })
 
   test('a page that is left before they are deleted asks first; one that stays deletes them', async () => {
-    const { page, left, complaints } = await selected()
+    const { page, left } = await selected()
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByText(`Deleted ${songs} songs.`).first().waitFor()
     const asked = page.waitForEvent('dialog')
@@ -85,7 +93,6 @@ describe.skipIf(!chromiumPath)('hundreds of songs at once (needs Chromium)', () 
     await dialog.dismiss()
     await page.clock.runFor(8000)
     await eventually(left).toBe(0)
-    expect(complaints()).toEqual([])
   })
 
   test('more than a ZIP file can hold are refused in plain words', async () => {
