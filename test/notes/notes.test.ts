@@ -194,4 +194,14 @@ describe('the workflow', () => {
     const { success, error } = workflow.params.safeParse({})
     expect([success, error?.issues[0]?.message]).toEqual([false, expect.stringContaining('vocalsUrl')])
   })
+
+  it('refuses a highest frequency that leaves no note', () => {
+    const inputUrl = 'https://example.org/song.wav'
+    const issues = (frequencies: object) => workflow.params.safeParse({ inputUrl, ...frequencies }).error?.issues ?? []
+    expect(issues({ minimumFrequency: 440, maximumFrequency: 440 })).toMatchObject([
+      { path: ['maximumFrequency'], message: 'must be above minimumFrequency: no note would be left' },
+    ])
+    for (const fine of [{ minimumFrequency: 440, maximumFrequency: 441 }, { minimumFrequency: 440 }, {}])
+      expect(issues(fine)).toEqual([])
+  })
 })

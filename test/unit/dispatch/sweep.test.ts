@@ -222,6 +222,19 @@ describe('a sweep', () => {
     )
   })
 
+  test('removes all expired documents, a hundred at a time', async () => {
+    let left = 250
+    const ports = portsWith({
+      removeExpired: (limit: number) => {
+        const removed = Math.min(limit, left)
+        left -= removed
+        return removed
+      },
+    })
+    await jobSweep(ports).run()
+    expect([left, named('removeExpired').length]).toEqual([0, 3])
+  })
+
   test('continues after a step that failed', async () => {
     const fail = () => {
       throw new Error('no store')

@@ -62,6 +62,10 @@ export function defineNotes(
       path: ['inputUrl'],
       error: `is missing: expected the address of a song here, or of stems in ${inputs.slice(1).join(', ')}`,
     })
+    .refine(({ minimumFrequency = 0, maximumFrequency = Infinity }) => minimumFrequency < maximumFrequency, {
+      path: ['maximumFrequency'],
+      error: 'must be above minimumFrequency: no note would be left',
+    })
   return defineWorkflow({
     id,
     name: 'Notes',
