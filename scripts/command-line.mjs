@@ -4,7 +4,7 @@ import { commandHelp } from '../build/cli/input/help.js'
 
 console.log(`# Command line
 
-For everybody at a terminal: every command and option, to look up.
+For everybody at a terminal: the reference for every command and option.
 
 This page is generated from the help texts by \`scripts/command-line.mjs\`. After \`npm install stemwork\`, run the
 commands with \`npx stemwork\`; in a checkout, with

@@ -6,7 +6,7 @@ import { groups } from '../build/http/service/openapi.js'
 
 const introduction = unwrapped(`# HTTP reference
 
-For developers of clients in any language: every route, field and error, to look up.
+For developers of clients in any language: the reference for every route, field and error.
 
 This page is generated from the service's OpenAPI document by \`scripts/http-reference.mjs\`. A running service shows
 the same at \`/docs\` and, as data, at
@@ -101,7 +101,7 @@ function head(id, title, what) {
   const others = allPages.map((page) => (page.id === id ? `**${page.title}**` : `[${page.title}](${page.id}.md)`))
   return [
     `# HTTP: ${title.toLowerCase()}`,
-    `For developers of clients in any language: ${what}, to look up.`,
+    `For developers of clients in any language: the reference for ${what}.`,
     `[Overview](../http.md) · ${others.join(' · ')}`,
   ]
 }

@@ -73,7 +73,11 @@ describe('the command line', () => {
       ['separate', 'a.mp3', '-o', 'out', '--name', '{singer}/{stem}'],
       '--name knows {artist}, {title}, {album}, {track}, {year}, {genre}, {file}, {stem}, {folder}, not {singer}.',
     ],
-    [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
+    [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "b". Usage: '],
+    [
+      ['doctor', '--cors', 'https://a.org', 'https://b.org'],
+      'Unexpected argument "https://b.org". Repeat the option for each value: --cors a --cors b. Usage: ',
+    ],
     [['separate'], 'An argument is missing.'],
     [['doctor', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
     [['doctor', '--cors', 'example.org'], '--cors must be * or like https://app.example.org'],

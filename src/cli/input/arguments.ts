@@ -44,7 +44,7 @@ export function parseArguments(
   }
   const { settings } = configured
   if (values.help === true) return new CommandInput(values, positionals, settings)
-  checkCount(positionals, command)
+  checkCount(positionals, command, values)
   const all = [environmentValues(command.options), values].reduce(overlaid, configured.values)
   return new CommandInput(all, positionals, settings)
 }
@@ -77,10 +77,13 @@ function valueOf(
 function checkCount(
   positionals: string[],
   { positionals: { min, max } = { min: 0, max: 0 }, usage }: Pick<Command, 'positionals' | 'usage'>,
+  values: CommandInput['values'],
 ): void {
   if (positionals.length < min) throw new UsageError(`An argument is missing. Usage: stemwork ${usage}`)
-  if (positionals.length > max)
-    throw new UsageError(`Unexpected argument "${positionals[max]}". Usage: stemwork ${usage}`)
+  if (positionals.length <= max) return
+  const [several] = Object.keys(values).filter((name) => Array.isArray(values[name]))
+  const hint = several === undefined ? '' : ` Repeat the option for each value: --${several} a --${several} b.`
+  throw new UsageError(`Unexpected argument "${positionals[max]}".${hint} Usage: stemwork ${usage}`)
 }
 
 function unknownOption(rawName: string, known: Record<string, CommandOption>): UsageError {
