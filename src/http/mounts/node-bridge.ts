@@ -43,9 +43,6 @@ export type Responder = (request: IncomingMessage, response: ServerResponse, mou
  * it waits, and up to 60 kB with its headers.
  */
 const mostPipelined = 5
-/** Key of their number on the socket: a `WeakMap` would take a twentieth of the time of a small request. */
-const inProgress = Symbol('requests in progress')
-type Counted = IncomingMessage['socket'] & { [inProgress]?: number }
 /** Most concurrent streams of an HTTP/2 connection. */
 const mostStreams = 100
 const limited = new WeakSet<object>()
@@ -55,13 +52,14 @@ export function responder(handler: Handler): Responder {
   checkHandler(handler)
   const requests = new NodeRequestReader()
   const plainAnswer = plainAnswerOf(handler)
+  const answering = new WeakMap<object, number>()
   return async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
+    // With HTTP/2, each request has a socket object of its own.
+    const { socket } = request
     limitStreams(request)
-    // With HTTP/2, all streams have this socket, and their limit is another one.
-    const socket: Counted | undefined = request.httpVersionMajor === 1 ? request.socket : undefined
-    const ahead = socket?.[inProgress] ?? 0
-    if (ahead >= mostPipelined) return void socket?.destroy()
-    if (socket) socket[inProgress] = ahead + 1
+    const ahead = answering.get(socket) ?? 0
+    if (ahead >= mostPipelined) return void socket.destroy()
+    answering.set(socket, ahead + 1)
     try {
       const bodyRead = hasBody(request) && (request.readableEnded || Readable.isDisturbed(request))
       const context = { mountPath, bodyRead, parsedBody: bodyRead ? (parsedBody ?? bodyOf(request)) : undefined }
@@ -77,7 +75,7 @@ export function responder(handler: Handler): Responder {
     } catch (error) {
       answerFailure(request, response, error)
     } finally {
-      if (socket?.[inProgress]) socket[inProgress]--
+      answering.set(socket, (answering.get(socket) ?? 1) - 1)
     }
   }
 }
