@@ -43,6 +43,9 @@ export type Responder = (request: IncomingMessage, response: ServerResponse, mou
  * it waits, and up to 60 kB with its headers.
  */
 const mostPipelined = 5
+/** Key of their number on the socket. */
+const inProgress = Symbol('requests in progress')
+type Counted = IncomingMessage['socket'] & { [inProgress]?: number }
 /** Most concurrent streams of an HTTP/2 connection. */
 const mostStreams = 100
 const limited = new WeakSet<object>()
@@ -52,14 +55,10 @@ export function responder(handler: Handler): Responder {
   checkHandler(handler)
   const requests = new NodeRequestReader()
   const plainAnswer = plainAnswerOf(handler)
-  const answering = new WeakMap<object, number>()
   return async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
-    // With HTTP/2, each request has a socket object of its own.
-    const { socket } = request
     limitStreams(request)
-    const ahead = answering.get(socket) ?? 0
-    if (ahead >= mostPipelined) return void socket.destroy()
-    answering.set(socket, ahead + 1)
+    const end = begin(request, response)
+    if (!end) return
     try {
       const bodyRead = hasBody(request) && (request.readableEnded || Readable.isDisturbed(request))
       const context = { mountPath, bodyRead, parsedBody: bodyRead ? (parsedBody ?? bodyOf(request)) : undefined }
@@ -75,9 +74,35 @@ export function responder(handler: Handler): Responder {
     } catch (error) {
       answerFailure(request, response, error)
     } finally {
-      answering.set(socket, (answering.get(socket) ?? 1) - 1)
+      end()
     }
   }
+}
+
+/** Returns what to call when the response is handed over; `undefined` if the connection has too many requests. */
+function begin(request: IncomingMessage, response: ServerResponse): (() => void) | undefined {
+  // With HTTP/2, all streams have this socket, and their limit is another one. An aborted request may have none.
+  const socket: Counted | null | undefined = request.httpVersionMajor === 1 ? request.socket : undefined
+  if (!socket) return () => {}
+  const ahead = socket[inProgress] ?? 0
+  if (ahead >= mostPipelined) return void socket.destroy()
+  socket[inProgress] = ahead + 1
+  const onGone = () => endQueued(response)
+  // Behind another response of its connection, it has no socket yet.
+  const isQueued = response.socket === null
+  if (isQueued && socket.destroyed) onGone()
+  else if (isQueued) socket.once('close', onGone)
+  return () => {
+    if (socket[inProgress]) socket[inProgress]--
+    if (isQueued) socket.off('close', onGone)
+  }
+}
+
+/** When a connection ends, node:http tells only the first response of those in progress. */
+function endQueued(response: ServerResponse): void {
+  if (response.socket !== null || response.writableFinished) return
+  response.destroy()
+  response.emit('close')
 }
 
 /** HTTP/2 itself does not bound concurrent requests. Excess requests are refused, and may be sent again. */

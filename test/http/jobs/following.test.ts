@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type JobJson, pollJob, type Service, serviceOfTest, startService } from '../harness.js'
 
@@ -180,6 +181,24 @@ test('an application may have so many waiting requests; then Prefer is ignored, 
   expect([answer.status, answer.headers.get('preference-applied')]).toEqual([200, null])
   abort.abort()
   await expect.poll(async () => (await few.api(`/job/${id}/events`, { method: 'HEAD' })).status, patient).toBe(200)
+})
+
+test('streams that wait behind another of their connection end with it', async () => {
+  const few = await serviceOfTest({ http: { limits: { waitingRequests: 2 } } })
+  const id = await few.created()
+  const status = async () => (await few.api(`/job/${id}/events`, { method: 'HEAD' })).status
+  const { hostname, port, pathname } = new URL(`${few.base}/job/${id}/events`)
+  const socket = connect(Number(port), hostname)
+  const request = `GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${few.app.key}\r\n\r\n`
+  socket.write(request.repeat(2))
+  await expect.poll(status, patient).toBe(429)
+  socket.destroy()
+  await expect.poll(status, patient).toBe(200)
+  const abort = new AbortController()
+  const stream = await few.api(`/job/${id}/events`, { signal: abort.signal })
+  await stream.body?.getReader().read()
+  await expect.poll(status, patient).toBe(200)
+  abort.abort()
 })
 
 describe('cancel', () => {
