@@ -99,10 +99,10 @@ const optionParams = {
     .meta({ title: 'Shortest note', 'x-unit': 'ms' }),
   minimumFrequency: frequency
     .describe('Lower notes are left out. Without it, none are.')
-    .meta({ title: 'Lowest frequency', 'x-unit': 'Hz' }),
+    .meta({ title: 'Lowest frequency', 'x-unit': 'Hz', examples: [82.41] }),
   maximumFrequency: frequency
     .describe('Notes of this frequency and above are left out. Without it, none are.')
-    .meta({ title: 'Highest frequency', 'x-unit': 'Hz' }),
+    .meta({ title: 'Highest frequency', 'x-unit': 'Hz', examples: [1046.5] }),
   melodiaTrick: flag(
     usualNoteOptions.melodiaTrick,
     'Soft beginnings',
