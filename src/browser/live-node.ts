@@ -18,7 +18,7 @@ export interface LiveNode {
   readonly latencySeconds: number
   /** Resolves when the node is closed; rejects if the network fails or cannot be loaded. It sounds until closed. */
   readonly ended: Promise<void>
-  close(): void
+  close(this: void): void
 }
 
 /** @experimental */

@@ -7,7 +7,7 @@ import {
   separateStream,
   StemworkError,
 } from 'stemwork/browser'
-import { expectType } from './expect-type.js'
+import { expectFree, expectType } from './expect-type.js'
 
 export async function use(file: Blob, signal: AbortSignal): Promise<void> {
   expectType<boolean>()(canSeparate())
@@ -43,6 +43,7 @@ export async function live(
   })
   void node
   expectType<number>()(latencySeconds)
+  expectFree(close)
   close()
   await ended
   for await (const block of separateStream(source, { sampleRate: 48_000 })) expectType<LiveStems>()(block)

@@ -1,6 +1,6 @@
 import { defineWorkflow, program, type StageContext, type Workflow } from 'stemwork'
 import { z } from 'zod'
-import { expectType } from './expect-type.js'
+import { expectFree, expectType } from './expect-type.js'
 
 interface File {
   path: string
@@ -33,7 +33,11 @@ const named: Workflow = defineWorkflow({
     {
       name: 'mix',
       weight: 2,
-      async run({ params, inputs, outputPath, progress, detail, signal, limits }) {
+      async run({ params, inputs, outputPath, downloadName, progress, detail, signal, limits }) {
+        expectFree(outputPath)
+        expectFree(downloadName)
+        expectFree(progress)
+        expectFree(detail)
         expectType<number>()(params.gain)
         expectType<'wav' | 'mp3'>()(params.format)
         expectType<File>()(inputs.firstUrl)
@@ -172,7 +176,10 @@ defineWorkflow({
   params: z.object({ inputUrl: z.url(), gain: z.number() }),
   outputs: { text },
   async run({ step, params, inputs }) {
-    const made = await step.run('make', async ({ file }) => ({ file: file('a.txt'), gain: params.gain }))
+    const made = await step.run('make', async ({ file }) => {
+      expectFree(file)
+      return { file: file('a.txt'), gain: params.gain }
+    })
     expectType<number>()(made.gain)
     const both = await step.all({ one: async () => 1, two: async () => inputs.inputUrl.path })
     expectType<string>()(both.two)

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { createEngine } from 'stemwork'
 import { postgresQueue, type PostgresStores, postgresStores } from 'stemwork/postgres'
-import { expectType } from './expect-type.js'
+import { expectFree, expectType } from './expect-type.js'
 
 const stores = postgresStores({ pool: new pg.Pool(), schema: 'media' })
 expectType<PostgresStores>()(stores)
@@ -13,6 +13,7 @@ createEngine({
 
 export async function use(): Promise<void> {
   await stores.migrate()
+  expectFree(stores.migrate)
 }
 
 // @ts-expect-error: a pool, not its address

@@ -24,7 +24,7 @@ export interface PostgresStores {
   jobs: JobStore
   applications: ApplicationStore
   /** Makes the schema and its tables, or brings them up to date. Safe when several nodes start at once. */
-  migrate(): Promise<void>
+  migrate(this: void): Promise<void>
 }
 
 /**

@@ -28,7 +28,7 @@ export interface SqliteStores {
   jobs: JobStore
   applications: ApplicationStore
   /** Releases the file. Calls to the stores then throw `STORE_UNAVAILABLE`. Closing twice is no error. */
-  close(): void
+  close(this: void): void
 }
 
 /**

@@ -48,6 +48,6 @@ export interface ProgramContext extends Pick<StageContext, 'directory' | 'signal
   inputs?: unknown
   outputs?: readonly string[]
   checkpoint?: StageContext['checkpoint']
-  outputPath?(name: string): string
-  detail?(name: string, value: unknown): void
+  outputPath?(this: void, name: string): string
+  detail?(this: void, name: string, value: unknown): void
 }

@@ -38,16 +38,16 @@ export interface StageContext<
    * Path to which the stage writes the output. A stage that writes the file from start to end may name it `<path>.part`
    * until it is complete: the written bytes can then be read while the job runs.
    */
-  outputPath(name: Output): string
+  outputPath(this: void, name: Output): string
   /**
    * Sets the output's file name for downloads; the default is its `fileName`. Control characters and path separators
    * are replaced.
    */
-  downloadName(name: Output, fileName: string): void
+  downloadName(this: void, name: Output, fileName: string): void
   /** Reports the progress within this stage, 0..1. */
-  progress(fraction: number): void
+  progress(this: void, fraction: number): void
   /** Adds to the job's `details`. */
-  detail(name: string, value: unknown): void
+  detail(this: void, name: string, value: unknown): void
 }
 
 export interface Stage<

@@ -13,7 +13,7 @@ export interface StepContext extends Pick<
   'jobId' | 'directory' | 'limits' | 'signal' | 'trace' | 'progress' | 'detail'
 > {
   /** Names a file of the step; write it to its `path` and return it. */
-  file(name: string): StepFile
+  file(this: void, name: string): StepFile
 }
 
 export interface StepOptions {
