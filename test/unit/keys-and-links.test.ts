@@ -224,6 +224,16 @@ describe('applications and their keys', () => {
     await expect(rotateKey(store, 'none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
+  test.each([NaN, '1d' as never])('do not become valid for ever by a time of %s', async (time) => {
+    const { store } = await stored()
+    const { record } = await issueKey(store, 'a', { expiresAt: start + day })
+    const refusal = { code: 'INVALID_OPTIONS', message: expect.stringContaining('must be a number of milliseconds') }
+    await expect(rotateKey(store, record.id, { overlapMs: time })).rejects.toMatchObject(refusal)
+    await expect(issueKey(store, 'a', { expiresAt: time })).rejects.toMatchObject(refusal)
+    await expect(rotateWebhookSecret(store, 'a', { overlapMs: time })).rejects.toMatchObject(refusal)
+    expect(await store.getKey(record.id)).toMatchObject({ expiresAt: start + day })
+  })
+
   test('stay revoked, even if that happens while they are rotated', async () => {
     const store = memoryApplications()
     const { id } = await createApplication(store, { name: 'A' })

@@ -134,6 +134,25 @@ export function requireOption(isGiven: boolean, options: unknown, call: string, 
   throw new StemworkError('INVALID_OPTIONS', `${call} needs ${what}. It was called with ${given}.`)
 }
 
+/**
+ * Refuses times that are no numbers: NaN, as of a variable that is not set, would count as never, and timers do not
+ * wait for it.
+ *
+ * @throws StemworkError `INVALID_OPTIONS`
+ */
+export function requireTimes(
+  call: string,
+  times: Record<string, number | null | undefined>,
+  least = -Infinity,
+  most = Infinity,
+): void {
+  for (const [name, ms] of Object.entries(times)) {
+    if (ms === undefined || ms === null || (typeof ms === 'number' && ms >= least && ms <= most)) continue
+    const range = least === -Infinity ? '' : ` from ${least} to ${most}`
+    throw invalidOptions(`${call}: ${name} must be a number of milliseconds${range}, not ${ms}.`)
+  }
+}
+
 const setupCodes: readonly ErrorCode[] = [
   'INVALID_OPTIONS',
   'MISSING_DEPENDENCY',

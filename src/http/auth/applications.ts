@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { invalidOptions, StemworkError } from '../../core/engine/errors.js'
+import { invalidOptions, requireTimes, StemworkError } from '../../core/engine/errors.js'
 import { applicationIdSchema } from '../../core/engine/job/application-id.js'
 import type { ApiKey, Application, ApplicationStore } from '../../core/engine/ports/application-store.js'
 import { newWebhookSecret, secretKey } from '../../core/engine/webhooks/signature.js'
@@ -55,7 +55,8 @@ export async function createApplication(
  * `overlapMs`, too, so that receivers can switch.
  *
  * @returns the secret, to be shown once
- * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a malformed secret.
+ * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a malformed secret or
+ * an `overlapMs` that is not a number.
  */
 export async function rotateWebhookSecret(
   store: ApplicationStore,
@@ -65,6 +66,7 @@ export async function rotateWebhookSecret(
   const application = await store.getApplication(app)
   if (!application) throw unknownApplication(app)
   const { secret = newWebhookSecret(), overlapMs = defaultOverlapMs } = options
+  requireTimes('rotateWebhookSecret', { overlapMs })
   secretKey(secret)
   const now = Date.now()
   const older = (application.webhookSecrets ?? [])
@@ -80,13 +82,14 @@ export async function rotateWebhookSecret(
  * Issues a key for an application, which may have many. `key` registers a value that the operator supplies.
  *
  * @throws StemworkError `NOT_FOUND` for an unknown application, `INVALID_OPTIONS` for a supplied key that is too short
- * or not acceptable, `ALREADY_EXISTS` for one that belongs to another application.
+ * or not acceptable or a time that is not a number, `ALREADY_EXISTS` for one that belongs to another application.
  */
 export async function issueKey(
   store: ApplicationStore,
   app: string,
   options: { label?: string | null; expiresAt?: number | null; key?: string } = {},
 ): Promise<IssuedKey> {
+  requireTimes('issueKey', { expiresAt: options.expiresAt })
   if (!(await store.getApplication(app))) throw unknownApplication(app)
   const made = options.key === undefined ? generateApiKey() : supplied(options.key)
   const known = await store.getKey(made.id)
@@ -108,13 +111,15 @@ export async function issueKey(
 /**
  * Issues a successor and keeps the old key valid for another `overlapMs`, so that clients can switch.
  *
- * @throws StemworkError `NOT_FOUND` if there is no such key, or it has expired or been revoked.
+ * @throws StemworkError `NOT_FOUND` if there is no such key, or it has expired or been revoked; `INVALID_OPTIONS` for an
+ * `overlapMs` that is not a number.
  */
 export async function rotateKey(
   store: ApplicationStore,
   keyId: string,
   options: { overlapMs?: number } = {},
 ): Promise<IssuedKey> {
+  requireTimes('rotateKey', { overlapMs: options.overlapMs })
   const old = await requireKey(store, keyId)
   const now = Date.now()
   if (old.expiresAt !== null && old.expiresAt <= now) {

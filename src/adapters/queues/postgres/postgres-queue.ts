@@ -1,9 +1,16 @@
-import { invalidOptions, requireOption, StemworkError, storeUnavailable } from '../../../core/engine/errors.js'
+import {
+  invalidOptions,
+  requireOption,
+  requireTimes,
+  StemworkError,
+  storeUnavailable,
+} from '../../../core/engine/errors.js'
 import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/ports/logger.js'
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
 import { requireSchemaName } from '../../stores/postgres/schema-name.js'
 import { coalesced } from '../../shared/coalesced.js'
+import { longestTimerMs } from '../../../core/engine/workflow/policy.js'
 import { within } from '../../../core/engine/ports/within.js'
 import { ListeningConnection } from './listening-connection.js'
 import { type Subscription, subscription } from './subscription.js'
@@ -43,6 +50,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   const { pool, schema = 'stemwork', answerTimeoutMs = 5000, checkIntervalMs = 60_000 } = options
   const logger = steadyLogger(options.logger ?? defaultLogger)
   requireSchemaName(schema)
+  requireTimes('postgresQueue', { answerTimeoutMs, checkIntervalMs }, 1, longestTimerMs)
   if (pool.options?.max === 1)
     throw invalidOptions(
       'The pool allows only one connection, which a subscribed queue needs for itself. Set its `max` to 2 or more.',
