@@ -3,7 +3,7 @@ import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.j
 import { memoryQueue } from './adapters/queues/memory/memory-queue.js'
 import { invalidOptions } from './core/engine/errors.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
-import type { EngineSettings } from './core/engine/options.js'
+import { type EngineSettings, resolveEngineOptions } from './core/engine/options.js'
 import { assertInstalled } from './core/engine/package-files.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
 import { audioPeaks as makeAudioPeaks } from './core/media/pictures/audio-peaks.js'
@@ -65,6 +65,8 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
         'processRunner() instead.',
     )
   }
+  // Before the parts are made: the runner would complain about options of its own names.
+  const { child, dispatch } = resolveEngineOptions(settings)
   const scope = container.createChildContainer()
   provide(tokens.jobs, jobs, memoryJobs)
   provide(tokens.queue, queue, memoryQueue)
@@ -80,11 +82,10 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
   ])
   provide(tokens.runner, runner, () => {
     let registry: WorkflowRegistry | undefined
-    const { concurrency: slots, niceness } = settings.dispatch ?? {}
     return processRunner({
-      ...settings.child,
-      slots,
-      niceness,
+      ...child,
+      slots: dispatch.concurrency,
+      niceness: dispatch.niceness,
       logger: settings.logger,
       resolve: (id) => (registry ??= new WorkflowRegistry(scope.resolve(tokens.workflows))).require(id),
     })

@@ -13,6 +13,7 @@ import { createClient } from '../../src/client/client.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { composeWorkflow, createEngine, type JobEngine, localFile } from '../../src/index.js'
 import { createApplication, createHandler, issueKey } from '../../src/http/index.js'
+import { resolveModel } from '../../src/models.js'
 import { expressMount } from '../../src/http/mounts/express.js'
 import { expectToTeach, type Mistake } from './table.js'
 
@@ -54,6 +55,16 @@ const mistakes: ProgramMistake[] = [
     what: 'a time with a unit',
     make: () => createEngine(wrong({ dispatch: { leaseMs: '30s' } })),
     says: [/dispatch\.leaseMs: must be a number, not "30s"/],
+  },
+  {
+    what: 'no job at a time',
+    make: () => createEngine({ dispatch: { concurrency: 0 } }),
+    says: [/engine options\. dispatch\.concurrency: must be more than 0/],
+  },
+  {
+    what: 'an option of the child misspelt',
+    make: () => createEngine(wrong({ child: { idle: 5 } })),
+    says: [/engine options\. child\.idle: is not known: the nearest name is idleMs/],
   },
   {
     what: 'no workflow',
@@ -131,6 +142,29 @@ const mistakes: ProgramMistake[] = [
     what: 'a workflow id with a space',
     make: () => defineWorkflow({ ...definition, id: 'my workflow', params: z.object({}), stages }),
     says: [/"my workflow": id: must be path-like, for example/],
+  },
+  {
+    what: 'an output whose file name has a space',
+    make: () => {
+      const outputs = { report: { fileName: 'my report.txt', contentType: 'text/plain' } }
+      return defineWorkflow({ ...definition, outputs, params: z.object({}), stages })
+    },
+    says: [/service\/mine: output "report" with file name "my report\.txt" is not allowed; use letters/],
+  },
+  {
+    what: 'a list of outputs that is null',
+    make: () => defineWorkflow({ ...definition, outputs: wrong(null), params: z.object({}), stages }),
+    says: [/outputs: must be an object of outputs by their names/],
+  },
+  {
+    what: 'a model that is a number',
+    make: () => resolveModel(wrong(2)),
+    says: [/A model is chosen by a text: its name, or the path/],
+  },
+  {
+    what: 'an interval with a unit',
+    make: () => postgresQueue({ pool: wrong({ query() {} }), checkIntervalMs: wrong('1m') }),
+    says: [/postgresQueue: checkIntervalMs must be a number of milliseconds from 1 to 2147483647, not 1m/],
   },
   {
     what: 'params that are not a schema',

@@ -29,6 +29,8 @@ describe('what is wrong with a value', () => {
     [z.enum(['a', 'b']), 'c', 'must be one of a, b, not "c"'],
     [z.literal(true), false, 'must be true'],
     [z.literal('yes'), 'no', 'must be "yes", not "no"'],
+    [z.literal(1), NaN, 'must be 1, not NaN'],
+    [z.function(), 1.5, 'must be a function, not the number 1.5'],
     [z.url(), 'x', 'must be a complete URL, such as https://example.org/song.mp3, not "x"'],
     [z.iso.datetime(), 'x', 'must be a time in ISO 8601, such as 2025-01-31T12:00:00Z, not "x"'],
     [z.uuid(), 'x', 'must be a UUID, not "x"'],

@@ -25,6 +25,9 @@ export async function modelEntry(choice: string): Promise<ModelEntry> {
   if (known) return known
   if (choice === recommendedModelName) return recommendedModel()
   if (choice === embeddedModelName) return ownModel(join(embeddedModelFolder, 'model.json'))
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- programs in JavaScript forget it
+  if (typeof choice !== 'string')
+    throw invalidOptions('A model is chosen by a text: its name, or the path of its manifest or of its folder.')
   if (choice.endsWith('.json')) return ownModel(choice)
   const isFolder =
     /[/\\]/.test(choice) ||

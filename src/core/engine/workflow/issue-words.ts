@@ -49,6 +49,7 @@ const typeWords: Record<string, string> = {
   array: 'a list',
   tuple: 'a list',
   null: 'null',
+  function: 'a function',
 }
 
 const otherWords: Record<string, string> = {
@@ -66,8 +67,8 @@ const formatWords: Record<string, string> = {
 
 /** The given value as `, not 7`, if it is short enough to be recognized. */
 export function givenWords(value: unknown): string {
-  const isShort = typeof value === 'number' || (typeof value === 'string' && value.length <= mostShown)
-  return isShort ? `, not ${JSON.stringify(value)}` : ''
+  if (typeof value === 'number') return `, not ${value}`
+  return typeof value === 'string' && value.length <= mostShown ? `, not ${JSON.stringify(value)}` : ''
 }
 
 const mostShown = 60

@@ -150,6 +150,10 @@ const definitionSchema = z.object({
     'must be a schema of zod 4, such as z.object({ ... })',
   ),
   inputs: z.array(z.string().min(1)).default(['inputUrl']),
+  outputs: z.custom(
+    (value) => isObject(value) || typeof value === 'function',
+    'must be an object of outputs by their names, or a function of the params that returns one',
+  ),
   stages: z
     .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
     .min(1)
@@ -204,6 +208,8 @@ export function defineWorkflow<
     throw invalidOptions(
       `Workflow ${JSON.stringify(definition.id)}: expected either stages or run, a function of steps.`,
     )
+  // Now, and not when a client submits its first job.
+  if (typeof outputs !== 'function') checkedOutputs(definition.id, outputs)
   const programs = [...stages, ...(definition.programs ?? [])].flatMap(({ program }) => program ?? [])
   return {
     id: definition.id,
@@ -221,24 +227,25 @@ export function defineWorkflow<
     ...(definition.policy ? { policy: definition.policy } : {}),
     ...(programs.length > 0 ? { programs } : {}),
     ...(definition.prepare ? { prepare: () => definition.prepare?.() ?? Promise.resolve() } : {}),
-    outputs(params) {
-      const given: Record<string, OutputDeclaration | undefined> =
-        typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs
-      const declared: Record<string, OutputDeclaration> = {}
-      for (const [name, declaration] of Object.entries(given)) {
-        if (declaration === undefined) continue
-        const { fileName } = declaration
-        if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
-          throw invalidOptions(
-            `Workflow ${definition.id}: output "${name}" with file name "${fileName}" is not allowed; use letters, ` +
-              'digits, "-", "_" and, in file names, ".".',
-          )
-        }
-        declared[name] = declaration
-      }
-      return declared
-    },
+    outputs: (params) =>
+      checkedOutputs(definition.id, typeof outputs === 'function' ? outputs(params as z.output<Schema>) : outputs),
   }
+}
+
+function checkedOutputs(id: string, given: Record<string, OutputDeclaration | undefined>) {
+  const declared: Record<string, OutputDeclaration> = {}
+  for (const [name, declaration] of Object.entries(given)) {
+    if (declaration === undefined) continue
+    const { fileName } = declaration
+    if (!outputNameSchema.safeParse(name).success || !fileNameSchema.safeParse(fileName).success) {
+      throw invalidOptions(
+        `Workflow ${id}: output "${name}" with file name "${fileName}" is not allowed; use letters, ` +
+          'digits, "-", "_" and, in file names, ".".',
+      )
+    }
+    declared[name] = declaration
+  }
+  return declared
 }
 
 /** Whether a value has the form of a workflow; it may come from another copy of this package. */
