@@ -111,8 +111,8 @@ export async function issueKey(
 /**
  * Issues a successor and keeps the old key valid for another `overlapMs`, so that clients can switch.
  *
- * @throws StemworkError `NOT_FOUND` if there is no such key, or it has expired or been revoked; `INVALID_OPTIONS` for an
- * `overlapMs` that is not a number.
+ * @throws StemworkError `NOT_FOUND` if there is no such key, or it has expired or been revoked; `INVALID_OPTIONS` for
+ * an `overlapMs` that is not a number.
  */
 export async function rotateKey(
   store: ApplicationStore,

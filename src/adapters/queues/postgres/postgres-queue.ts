@@ -10,13 +10,14 @@ import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/p
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
 import { requireSchemaName } from '../../stores/postgres/schema-name.js'
 import { coalesced } from '../../shared/coalesced.js'
-import { longestTimerMs } from '../../../core/engine/workflow/policy.js'
 import { within } from '../../../core/engine/ports/within.js'
 import { ListeningConnection } from './listening-connection.js'
 import { type Subscription, subscription } from './subscription.js'
 
 /** A payload has at most 8,000 bytes. */
 const mostAddresses = 100
+/** Node ends longer waits at once. */
+const longestTimerMs = 2 ** 31 - 1
 
 export interface PostgresQueueOptions {
   /**
