@@ -40,7 +40,13 @@ describe('an uploaded input', () => {
   const song = Buffer.from(Array.from({ length: 700 }, (_, n) => n % 256))
 
   test('is read as it is, even if it is empty, short, or begins like a form', async () => {
-    for (const file of [song, Buffer.alloc(0), Buffer.from('-'), Buffer.from('--boundary\r\nno header follows')]) {
+    for (const file of [
+      song,
+      Buffer.alloc(0),
+      Buffer.from('-'),
+      Buffer.from('--boundary\r\nno header follows'),
+      Buffer.from('-'.repeat(128)),
+    ]) {
       expect((await readOf(file)).equals(file)).toBe(true)
     }
   })
@@ -53,6 +59,7 @@ describe('an uploaded input', () => {
   test('is refused if its form lacks the field, is damaged or breaks off', async () => {
     const whole = await formOf({ filedata: song })
     for (const bad of [
+      await formOf({}),
       await formOf({ other: song }),
       whole.subarray(0, 300),
       whole.subarray(0, whole.byteLength - 10),

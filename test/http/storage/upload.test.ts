@@ -184,6 +184,7 @@ describe('an upload is refused', () => {
 
   test.each([
     ['has no field filedata', form('b', [], song, 'form-data; name="other"; filename="a.wav"'), 'filedata'],
+    ['has no field at all', Buffer.from('--b--\r\n'), 'filedata'],
     ['breaks off', form('b', []).subarray(0, -20), 'breaks off'],
     ['has thousands of parts', form('b', Array(2000).fill('Content-Type: text/plain\r\n\r\nx')), 'more than 200 parts'],
     [

@@ -10,6 +10,8 @@ export const fileField = 'filedata'
 export const formOverheadBytes = 256 * 1024
 
 const boundaryLine = /^(?:\r\n)?--([0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-])[ \t]*\r\n/
+/** A whole form without a field, as of a program that forgot the file. */
+const emptyForm = /^(?:\r\n)?--([0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-])--(?:\r\n)*$/
 /** Bytes needed to recognize a form: the longest boundary with its line breaks, and the first header's name. */
 export const peekBytes = 128
 
@@ -45,6 +47,8 @@ export async function peekBoundary(source: AsyncIterator<Uint8Array>) {
 
 function findBoundary(head: Buffer): string | undefined {
   const text = head.toString('latin1', 0, peekBytes)
+  const empty = head.byteLength < peekBytes ? emptyForm.exec(text) : null
+  if (empty) return empty[1]
   const match = boundaryLine.exec(text)
   // A part begins with headers; without a header, this is a file that happens to begin with dashes.
   return match && /^content-[a-z-]*:/i.test(text.slice(match[0].length)) ? match[1] : undefined
