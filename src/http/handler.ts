@@ -42,7 +42,7 @@ import { UrlSigner } from './auth/signed-url.js'
  * it.
  *
  * @example
- * const handler = createHandler(engine, { basePath: '/v1', secrets: [process.env.LINK_SECRET] })
+ * const handler = createHandler(engine, { basePath: '/v1', secrets: [linkSecret] })
  * const response = await handler(new Request('http://localhost/v1/application', { headers: { authorization: key } }))
  * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable
  * uploads without their package, and inside a bundle.

@@ -157,6 +157,11 @@ const mistakes: ProgramMistake[] = [
     says: [/outputs: must be an object of outputs by their names/],
   },
   {
+    what: 'an output that is null',
+    make: () => defineWorkflow({ ...definition, outputs: wrong({ report: null }), params: z.object({}), stages }),
+    says: [/outputs: must be an object of outputs by their names/],
+  },
+  {
     what: 'a model that is a number',
     make: () => resolveModel(wrong(2)),
     says: [/A model is chosen by a text: its name, or the path/],

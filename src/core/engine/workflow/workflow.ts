@@ -151,7 +151,7 @@ const definitionSchema = z.object({
   ),
   inputs: z.array(z.string().min(1)).default(['inputUrl']),
   outputs: z.custom(
-    (value) => isObject(value) || typeof value === 'function',
+    (value) => typeof value === 'function' || (isObject(value) && !Object.values(value).includes(null)),
     'must be an object of outputs by their names, or a function of the params that returns one',
   ),
   stages: z
