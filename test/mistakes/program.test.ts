@@ -1,12 +1,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { inspect } from 'node:util'
+import { Keyv } from 'keyv'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { postgresQueue, postgresStores } from '../../src/adapters/postgres.js'
 import { bullmqQueue } from '../../src/adapters/queues/bullmq/index.js'
+import { memoryJobs } from '../../src/adapters/stores/memory/memory-jobs.js'
 import { keyvStores } from '../../src/adapters/stores/keyv/index.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { createClient } from '../../src/client/client.js'
@@ -221,6 +223,20 @@ const bare: [call: string, make: (nothing: never) => unknown, says: RegExp][] = 
 ]
 for (const [call, make, says] of bare)
   mistakes.push({ what: `${call} without an argument`, make: () => make(wrong(undefined)), says: [says] })
+
+/** Stores whose idempotency keys would be forgotten at once, so that a repeated request makes a second job. */
+const forgetful: [call: string, make: (options: { idempotencyMs: number }) => unknown][] = [
+  ['memoryJobs', memoryJobs],
+  ['sqliteStores', (options) => sqliteStores({ path: 'jobs.db', ...options })],
+  ['keyvStores', (options) => keyvStores({ keyv: new Keyv(), ...options })],
+  ['postgresStores', (options) => postgresStores({ pool: wrong({ query() {} }), ...options })],
+]
+for (const [call, make] of forgetful)
+  mistakes.push({
+    what: `${call} with a time that has a unit`,
+    make: () => make({ idempotencyMs: wrong('1d') }),
+    says: [new RegExp(`${call}: idempotencyMs must be a number of milliseconds, not 1d`)],
+  })
 
 test.each(mistakes)('$what', async ({ make, ...mistake }) => {
   const message = await Promise.resolve()

@@ -1,3 +1,4 @@
+import { requireTimes } from '../../../core/engine/errors.js'
 import { randomUUID } from 'node:crypto'
 import type { Keyv } from 'keyv'
 import { z } from 'zod'
@@ -47,6 +48,7 @@ export interface KeyvStoresOptions {
  */
 export function keyvJobs(options: KeyvStoresOptions): JobStore {
   const { clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, timeoutMs = 10_000 } = options ?? {}
+  requireTimes('keyvStores', { idempotencyMs })
   const backend = Backend.of(options)
   const operate = operations(backend, clock, timeoutMs)
   const ledger = keyvLedger(backend)

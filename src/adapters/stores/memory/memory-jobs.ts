@@ -1,3 +1,4 @@
+import { requireTimes } from '../../../core/engine/errors.js'
 import { randomUUID } from 'node:crypto'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
@@ -25,11 +26,13 @@ export interface MemoryJobsOptions {
  *
  * @example
  * const engine = createEngine({ jobs: memoryJobs() })
+ * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function memoryJobs({
   clock = Date.now,
   idempotencyMs = 24 * 60 * 60 * 1000,
 }: MemoryJobsOptions = {}): JobStore {
+  requireTimes('memoryJobs', { idempotencyMs })
   const index = new JobIndex<JobRecord>()
   const kinds: DocumentKinds = new Map()
   const ledger = new LedgerEntries()

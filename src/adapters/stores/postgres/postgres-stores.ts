@@ -1,4 +1,4 @@
-import { requireOption } from '../../../core/engine/errors.js'
+import { requireOption, requireTimes } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { type PostgresPool, surviveLostConnections } from './database.js'
@@ -43,6 +43,7 @@ export function postgresStores(options: PostgresStoresOptions): PostgresStores {
   const { pool, schema = 'stemwork', idempotencyMs = 24 * 60 * 60 * 1000 } = options ?? {}
   requireOption(typeof pool?.query === 'function', options, 'postgresStores({ pool })', 'a Pool of the package pg')
   requireSchemaName(schema)
+  requireTimes('postgresStores', { idempotencyMs })
   surviveLostConnections(pool)
   const quoted = `"${schema}"`
   return {

@@ -1,4 +1,4 @@
-import { requireOption } from '../../../core/engine/errors.js'
+import { requireOption, requireTimes } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { type Logger, silentLogger } from '../../../core/engine/ports/logger.js'
@@ -44,6 +44,7 @@ export function sqliteStores(options: SqliteStoresOptions): SqliteStores {
   const { path, clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, openTimeoutMs = 1000 } = options ?? {}
   const isGiven = typeof path === 'string' && path !== ''
   requireOption(isGiven, options, "sqliteStores({ path: 'data/stemwork.db' })", 'the path of a file')
+  requireTimes('sqliteStores', { idempotencyMs })
   const database = new SqliteDatabase(path, openTimeoutMs, options.logger ?? silentLogger)
   return {
     jobs: sqliteJobs(database, { clock, idempotencyMs }),
