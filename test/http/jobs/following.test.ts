@@ -1,5 +1,7 @@
-import { connect } from 'node:net'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { listener } from '../../../src/http/mounts/node.js'
 import { type JobJson, pollJob, type Service, serviceOfTest, startService } from '../harness.js'
 
 /** Timeout for a busy machine: the default is one second. */
@@ -199,6 +201,25 @@ test('streams that wait behind another of their connection end with it', async (
   await stream.body?.getReader().read()
   await expect.poll(status, patient).toBe(200)
   abort.abort()
+})
+
+test('they do not begin if the host passes them on after their connection has ended', async () => {
+  const few = await serviceOfTest({ http: { limits: { waitingRequests: 2 } } })
+  const id = await few.created()
+  const passOn = listener(few.handler)
+  const waiting: (() => unknown)[] = []
+  const host = createServer((request, response) => void waiting.push(() => passOn(request, response)))
+  onTestFinished(() => void host.close())
+  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+  const socket = connect((host.address() as AddressInfo).port, '127.0.0.1')
+  const { pathname } = new URL(`${few.base}/job/${id}/events`)
+  socket.write(`GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${few.app.key}\r\n\r\n`.repeat(3))
+  await expect.poll(() => waiting.length, patient).toBe(3)
+  socket.destroy()
+  await expect.poll(() => new Promise((resolve) => host.getConnections((_, open) => resolve(open))), patient).toBe(0)
+  const passed = waiting.map((pass) => pass())
+  await Promise.all(passed)
+  expect((await few.api(`/job/${id}/events`, { method: 'HEAD' })).status).toBe(200)
 })
 
 describe('cancel', () => {

@@ -1,7 +1,7 @@
-import { requireTimes } from '../../../core/engine/errors.js'
 import { randomUUID } from 'node:crypto'
 import type { Keyv } from 'keyv'
 import { z } from 'zod'
+import { requireTimes } from '../../../core/engine/errors.js'
 import { deliverableAt } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'

@@ -1,5 +1,5 @@
-import { requireTimes } from '../../../core/engine/errors.js'
 import { randomUUID } from 'node:crypto'
+import { requireTimes } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { changedRules, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
